@@ -1,0 +1,118 @@
+//! The answer to one call.
+
+use std::time::Duration;
+
+use crate::algorithm::{NEVER_US, Verdict};
+
+/// The outcome of one call: whether it may go ahead, and the numbers that go with it.
+///
+/// A decision is a snapshot: by the time you read it another process may have spent what remained. Schedule by
+/// [`retry_after`](Self::retry_after), not by `remaining`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    verdict: Verdict,
+    limit: u64,
+    policy: u32,
+    source: Source,
+}
+
+/// Where an answer came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Source {
+    /// The store.
+    Store,
+    /// A denial remembered in this process.
+    DenyCache,
+    /// Units leased to this host.
+    Lease,
+    /// The store failed; the fallback store of this host decided.
+    Local,
+    /// The store failed, and the failure rule lets calls pass.
+    FailOpen,
+    /// The store failed, and the failure rule refuses calls.
+    FailClosed,
+}
+
+impl Source {
+    /// The name used in every language: `store`, `deny_cache`, `lease`, `local`, `fail_open` or `fail_closed`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Store => "store",
+            Self::DenyCache => "deny_cache",
+            Self::Lease => "lease",
+            Self::Local => "local",
+            Self::FailOpen => "fail_open",
+            Self::FailClosed => "fail_closed",
+        }
+    }
+}
+
+impl Decision {
+    pub(crate) const fn new(verdict: Verdict, limit: u64, policy: u32, source: Source) -> Self {
+        Self { verdict, limit, policy, source }
+    }
+
+    /// Whether the call may go ahead.
+    pub const fn allowed(&self) -> bool {
+        self.verdict.allowed
+    }
+
+    /// The largest cost that can ever pass.
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The largest cost that would pass now, from 0 to `limit`.
+    pub const fn remaining(&self) -> u64 {
+        self.verdict.remaining
+    }
+
+    /// Until the same call passes, if nobody else calls: zero when allowed, `None` when it never can.
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self.verdict.retry_after_us {
+            NEVER_US => None,
+            us => Some(Duration::from_micros(us)),
+        }
+    }
+
+    /// Until the budget is whole again.
+    pub const fn reset_after(&self) -> Duration {
+        Duration::from_micros(self.verdict.reset_after_us)
+    }
+
+    /// Until the caller may start, for the verbs that hand out slots; else zero.
+    pub const fn delay(&self) -> Duration {
+        Duration::from_micros(self.verdict.delay_us)
+    }
+
+    /// The position of the policy that ruled: refused with the longest wait, or has least left.
+    pub const fn policy(&self) -> usize {
+        self.policy as usize
+    }
+
+    /// Where the answer came from.
+    pub const fn source(&self) -> Source {
+        self.source
+    }
+
+    /// Whether the store could not be asked and a failure rule answered instead.
+    pub const fn degraded(&self) -> bool {
+        matches!(self.source, Source::Local | Source::FailOpen | Source::FailClosed)
+    }
+
+    /// [`retry_after`](Self::retry_after) in microseconds, [`NEVER_US`] when it never passes; for bindings.
+    pub const fn retry_after_us(&self) -> u64 {
+        self.verdict.retry_after_us
+    }
+
+    /// [`reset_after`](Self::reset_after) in microseconds; for bindings.
+    pub const fn reset_after_us(&self) -> u64 {
+        self.verdict.reset_after_us
+    }
+
+    /// [`delay`](Self::delay) in microseconds; for bindings.
+    pub const fn delay_us(&self) -> u64 {
+        self.verdict.delay_us
+    }
+}

@@ -1,0 +1,124 @@
+//! From (algorithm, name, the user's key) to the key a store knows.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use sha2::{Digest as _, Sha256};
+use smallvec::SmallVec;
+
+use crate::policy::Policy;
+
+/// A user's key longer than this is stored as its hash.
+const MAX_PLAIN: usize = 200;
+
+/// What stays readable in a policy name. No brace, so that the first one in a stored key opens the hash tag.
+const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'-').remove(b':');
+
+/// A key as a store knows it, without the store's prefix: `tb:default:{user:42}`.
+///
+/// The user's key stands in a hash tag, so that all keys of one decision live on one node of a cluster. No two
+/// different triples of algorithm, name and key give the same stored key: the tag has no colon, the name no brace,
+/// and a hashed key starts with a `#`, which a plain one never does.
+pub(crate) type StoredKey = SmallVec<[u8; 96]>;
+
+/// The part of a stored key that comes from the policy.
+#[derive(Debug, Clone)]
+pub(crate) struct KeySpace {
+    head: Box<[u8]>,
+}
+
+/// How a user's key is written.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KeyStyle {
+    /// Hash every key, not just those that are no short printable word.
+    pub(crate) hash_all: bool,
+    /// The secret of the hash. Without one it is a plain SHA-256, which hides nothing that can be guessed.
+    pub(crate) secret: Option<Box<[u8]>>,
+}
+
+impl KeySpace {
+    pub(crate) fn of(policy: &Policy) -> Self {
+        let name = utf8_percent_encode(policy.name(), NAME);
+        Self { head: format!("{}:{name}:{{", policy.tag()).into_bytes().into_boxed_slice() }
+    }
+
+    pub(crate) fn key(&self, style: &KeyStyle, key: &[u8]) -> StoredKey {
+        let mut stored = StoredKey::from_slice(&self.head);
+        if style.hash_all || !is_plain(key) {
+            stored.push(b'#');
+            stored.extend_from_slice(URL_SAFE_NO_PAD.encode(style.digest(key)).as_bytes());
+        } else {
+            stored.extend_from_slice(key);
+        }
+        stored.push(b'}');
+        stored
+    }
+}
+
+impl KeyStyle {
+    fn digest(&self, key: &[u8]) -> [u8; 32] {
+        match &self.secret {
+            None => Sha256::digest(key).into(),
+            Some(secret) => {
+                let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a secret of any length");
+                mac.update(key);
+                mac.finalize().into_bytes().into()
+            }
+        }
+    }
+}
+
+/// Whether a key can stand in a hash tag as it is: short, printable, and no brace that would end the tag early.
+fn is_plain(key: &[u8]) -> bool {
+    (1..=MAX_PLAIN).contains(&key.len())
+        && key[0] != b'#'
+        && key.iter().all(|&byte| (b'!'..=b'~').contains(&byte) && byte != b'{' && byte != b'}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(name: &str, key: &[u8], style: &KeyStyle) -> String {
+        let policy = Policy::token_bucket(1, 1.0, 1.0).and_then(|policy| policy.named(name)).expect("a valid policy");
+        String::from_utf8(KeySpace::of(&policy).key(style, key).to_vec()).expect("stored keys are ASCII")
+    }
+
+    #[test]
+    fn a_short_printable_key_stays_readable() {
+        assert_eq!(stored("default", b"user:42", &KeyStyle::default()), "tb:default:{user:42}");
+    }
+
+    #[test]
+    fn any_other_key_is_hashed_into_a_space_of_its_own() {
+        let style = KeyStyle::default();
+        for key in [&b""[..], b"a b", b"}x", b"a}b", b"{", b"{}", b"{a}{b}", b"#x", b"\xff", b"\0", &[b'k'; 201]] {
+            let stored = stored("default", key, &style);
+            let digest = stored.strip_prefix("tb:default:{#").and_then(|rest| rest.strip_suffix('}'));
+            assert_eq!(digest.map(str::len), Some(43), "{stored}");
+        }
+    }
+
+    #[test]
+    fn parts_that_join_to_the_same_text_give_different_keys() {
+        let style = KeyStyle::default();
+        assert_ne!(stored("a:b", b"c", &style), stored("a", b"b:c", &style));
+        assert_ne!(stored("a{b", b"c", &style), stored("a", b"{b:c", &style));
+        assert_ne!(stored("a%7Bb", b"c", &style), stored("a{b", b"c", &style));
+        let hashed = stored("a", b"a b", &style);
+        let spelled = hashed.trim_start_matches("tb:a:{").trim_end_matches('}');
+        assert_ne!(stored("a", spelled.as_bytes(), &style), hashed);
+    }
+
+    #[test]
+    fn with_a_secret_the_hash_cannot_be_guessed_from_the_key() {
+        let open = KeyStyle { hash_all: true, secret: None };
+        let keyed = |secret: &[u8]| KeyStyle { hash_all: true, secret: Some(secret.into()) };
+        let key = b"192.0.2.10";
+        assert!(!stored("a", key, &open).contains("192.0.2.10"));
+        assert_ne!(stored("a", key, &open), stored("a", key, &keyed(b"one")));
+        assert_ne!(stored("a", key, &keyed(b"two")), stored("a", key, &keyed(b"one")));
+        assert_eq!(stored("a", key, &keyed(b"one")), stored("a", key, &keyed(b"one")));
+    }
+}

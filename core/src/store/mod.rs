@@ -1,0 +1,179 @@
+//! Where state lives. A store's only promise is that one step is atomic; what the step does is the model's business.
+
+pub mod dsn;
+
+pub mod memory;
+
+pub mod redis;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use once_cell::sync::Lazy;
+
+use crate::algorithm::{Verb, Verdict};
+use crate::error::Result;
+use crate::policy::Policy;
+use dsn::Dsn;
+use memory::MemoryStore;
+use redis::RedisStore;
+
+/// The environment variable that names the default store.
+pub const DEFAULT_STORE_VARIABLE: &str = "RATELIMIT_STORE";
+
+/// Keys that a memory store opened by DSN holds at most, unless it says `max_keys`.
+pub const DEFAULT_MAX_KEYS: usize = 1_000_000;
+
+/// Above this many open DSNs, those in use by nobody are closed.
+const MAX_OPEN: usize = 64;
+
+/// Stores that this process has opened by DSN: a DSN names one store, however often it is opened.
+static OPEN: Lazy<Mutex<Open>> = Lazy::new(Mutex::default);
+
+/// The stores opened by name. Both maps keep them open while nobody holds them: a PHP request ends, its connections
+/// stay for the next one.
+#[derive(Default)]
+struct Open {
+    by_dsn: HashMap<Dsn, Arc<dyn Store>>,
+    /// The same stores by the text that named them, so that a text is taken apart once.
+    by_text: HashMap<Box<str>, Arc<dyn Store>>,
+}
+
+impl Open {
+    fn by_dsn(&mut self, dsn: Dsn) -> Result<Arc<dyn Store>> {
+        if let Some(store) = self.by_dsn.get(&dsn) {
+            return Ok(store.clone());
+        }
+        let store: Arc<dyn Store> = match &dsn {
+            Dsn::Memory { max_keys } => Arc::new(MemoryStore::new(*max_keys)?),
+            Dsn::Redis(options) => Arc::new(RedisStore::new(options.clone())),
+        };
+        self.make_room();
+        self.by_dsn.insert(dsn, store.clone());
+        Ok(store)
+    }
+
+    fn make_room(&mut self) {
+        if self.by_dsn.len() >= MAX_OPEN || self.by_text.len() >= MAX_OPEN {
+            self.by_text.clear();
+            // A memory store must not forget; a Redis store nobody holds only loses its idle connections.
+            self.by_dsn.retain(|dsn, store| matches!(dsn, Dsn::Memory { .. }) || Arc::strong_count(store) > 1);
+        }
+    }
+}
+
+/// One atomic step, as a value that every store carries out: embedded stores by the Rust model, Redis by its twin.
+#[derive(Debug, Clone, Copy)]
+pub struct Operation<'a> {
+    pub(crate) verb: Verb,
+    pub(crate) policy: &'a Policy,
+    pub(crate) key: &'a [u8],
+    pub(crate) cost: u64,
+    /// The caller's time; the store's own without it.
+    pub(crate) now_us: Option<u64>,
+}
+
+/// Keeps the state of every key, and changes it in atomic steps.
+///
+/// Made by [`open`], [`memory`] or [`RedisStore::open`]; the operations are this crate's, so it is not for others to
+/// implement.
+pub trait Store: Send + Sync + fmt::Debug + sealed::Sealed {
+    /// Decides, and changes the state accordingly, in one step that nobody else's step comes between.
+    fn decide(&self, operation: &Operation<'_>) -> Result<Verdict>;
+
+    /// Forgets a key, given as stored.
+    fn reset(&self, key: &[u8]) -> Result<()>;
+
+    /// How long a round trip takes. Fails with [`StoreUnavailable`](crate::ErrorKind::StoreUnavailable).
+    fn ping(&self) -> Result<Duration>;
+
+    /// What kind of store it is.
+    fn kind(&self) -> StoreKind;
+
+    /// Connections that wait to be used; none where there are no connections.
+    fn idle_connections(&self) -> usize {
+        0
+    }
+}
+
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}
+
+/// What kind a store is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StoreKind {
+    /// Memory of this process.
+    Memory,
+    /// One Redis or Valkey server.
+    Redis,
+}
+
+impl StoreKind {
+    /// The name used in every language: `memory` or `redis`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Redis => "redis",
+        }
+    }
+
+    /// Whether a decision may have to wait for somebody, so that a host language's lock should be let go.
+    pub const fn blocks(self) -> bool {
+        matches!(self, Self::Redis)
+    }
+}
+
+/// Opens the store that a DSN names: `memory:`, `redis://…` or `redis+unix:///…`. Connects on first use.
+///
+/// The same DSN gives the same store within a process, so that its connections and its memory are shared by everyone
+/// who names it. Fails with [`InvalidStore`](crate::ErrorKind::InvalidStore), naming the part that is wrong.
+///
+/// ```
+/// let store = ratelimit_core::store::open("memory:?max_keys=1000")?;
+/// assert_eq!(store.kind().as_str(), "memory");
+/// # Ok::<(), ratelimit_core::Error>(())
+/// ```
+pub fn open(dsn: &str) -> Result<Arc<dyn Store>> {
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(store) = open.by_text.get(dsn) {
+        return Ok(store.clone());
+    }
+    let store = open.by_dsn(dsn.parse()?)?;
+    open.by_text.insert(dsn.into(), store.clone());
+    Ok(store)
+}
+
+/// [`open`] for a DSN that is already taken apart.
+pub fn open_parsed(dsn: Dsn) -> Result<Arc<dyn Store>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner).by_dsn(dsn)
+}
+
+/// The default store: what `RATELIMIT_STORE` names, else what `setting` does (a host language's own setting), else
+/// `memory:`.
+pub fn open_default(setting: Option<&str>) -> Result<Arc<dyn Store>> {
+    let variable = std::env::var(DEFAULT_STORE_VARIABLE).ok();
+    match variable.as_deref().into_iter().chain(setting).find(|dsn| !dsn.is_empty()) {
+        Some(dsn) => open(dsn),
+        None => embedded(),
+    }
+}
+
+/// Connections that the stores opened by name keep for their next use.
+pub fn idle_connections() -> usize {
+    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    open.by_dsn.values().map(|store| store.idle_connections()).sum()
+}
+
+/// A memory store of its own, shared with nobody who does not hold it.
+pub fn memory(max_keys: usize) -> Result<Arc<dyn Store>> {
+    Ok(Arc::new(MemoryStore::new(max_keys)?))
+}
+
+/// The store that needs no server.
+pub(crate) fn embedded() -> Result<Arc<dyn Store>> {
+    open_parsed(Dsn::Memory { max_keys: DEFAULT_MAX_KEYS })
+}

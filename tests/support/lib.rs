@@ -1,0 +1,9 @@
+//! Help for the tests: real Redis servers, the shared vectors, faults on the wire.
+
+pub mod server;
+
+pub mod vectors;
+
+pub mod wire;
+
+pub use server::RedisServer;

@@ -1,0 +1,107 @@
+//! The vectors that every language runs; `tests/vectors/README.md` defines each member.
+
+use std::fs;
+use std::path::Path;
+
+use ratelimit_core::{Policy, Result};
+use serde::Deserialize;
+
+/// The instant at which every case begins, in microseconds since 1970.
+pub const EPOCH_US: u64 = 1_700_000_000_000_000;
+
+/// One file.
+#[derive(Debug, Deserialize)]
+pub struct File {
+    /// Its cases.
+    pub cases: Vec<Case>,
+}
+
+/// A history of calls.
+#[derive(Debug, Deserialize)]
+pub struct Case {
+    /// What it shows.
+    pub name: String,
+    /// The policy it starts with.
+    pub policy: PolicyNumbers,
+    /// The calls.
+    pub steps: Vec<Step>,
+}
+
+/// One call.
+#[derive(Debug, Deserialize)]
+pub struct Step {
+    /// Since the case began.
+    pub at_us: u64,
+    /// What is asked.
+    pub verb: Verb,
+    /// For how much.
+    #[serde(default)]
+    pub cost: i64,
+    /// A policy that replaces the one before.
+    pub policy: Option<PolicyNumbers>,
+    /// The decision; a reset has none.
+    pub expect: Option<Expectation>,
+}
+
+/// The verbs.
+#[derive(Debug, Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Verb {
+    /// Take.
+    Allow,
+    /// Look.
+    Peek,
+    /// Forget.
+    Reset,
+}
+
+/// The numbers of a decision.
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Expectation {
+    pub allowed: bool,
+    pub limit: u64,
+    pub remaining: u64,
+    /// `None` is never.
+    pub retry_after_us: Option<u64>,
+    pub reset_after_us: u64,
+}
+
+/// A policy in numbers.
+#[derive(Debug, Deserialize, Clone)]
+#[serde(tag = "algorithm", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum PolicyNumbers {
+    TokenBucket { capacity: i64, refill_rate: f64, refill_interval: f64, continuous: bool },
+}
+
+impl PolicyNumbers {
+    /// The policy.
+    pub fn policy(&self) -> Result<Policy> {
+        match *self {
+            Self::TokenBucket { capacity, refill_rate, refill_interval, continuous: false } => {
+                Policy::token_bucket(capacity, refill_rate, refill_interval)
+            }
+            Self::TokenBucket { capacity, refill_rate, refill_interval, continuous: true } => {
+                Policy::token_bucket_continuous(capacity, refill_rate, refill_interval)
+            }
+        }
+    }
+}
+
+/// Every case of every policy file.
+///
+/// # Panics
+///
+/// When a file is not what it should be.
+pub fn policy_cases() -> Vec<Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors/policy");
+    let mut cases = Vec::new();
+    for entry in fs::read_dir(folder).expect("the folder of vectors") {
+        let path = entry.expect("a file of vectors").path();
+        let text = fs::read_to_string(&path).expect("a readable file");
+        let file: File = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        cases.extend(file.cases);
+    }
+    cases
+}
