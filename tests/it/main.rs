@@ -2,3 +2,33 @@
 
 /// Every vector, on every store.
 mod vectors;
+
+/// Random histories: the script on a real Redis against the model, to the bit.
+mod differential;
+
+/// The laws of a decision, over random policies and histories.
+mod laws;
+
+/// Many callers at once on one key.
+mod concurrency;
+
+/// What is refused before a store is asked.
+mod arguments;
+
+/// What a server sees: keys, expiry, round trips.
+mod redis_keys;
+
+/// A server that forgets its scripts, restarts, goes away or is full.
+mod redis_life;
+
+/// A network that drops, delays, truncates and garbles.
+mod redis_faults;
+
+/// What is answered when the store is not there.
+mod failure_rule;
+
+/// The scripts as texts.
+mod scripts;
+
+/// Names and numbers that stand in several places and have to agree.
+mod tidy;

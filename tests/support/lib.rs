@@ -1,5 +1,7 @@
 //! Help for the tests: real Redis servers, the shared vectors, faults on the wire.
 
+pub mod histories;
+
 pub mod server;
 
 pub mod vectors;

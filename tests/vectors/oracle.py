@@ -74,12 +74,15 @@ class TokenBucket:
         allowed = cost <= self.tokens
         if allowed and verb == "allow":
             self.tokens -= cost
+        # What is not stored anew is forgotten when it was to be whole, also under a policy raised since.
+        stored = before[0] is not None and self.tokens < p["capacity"] and not (allowed and verb == "allow" or stepped_back)
+        reaches = lambda tokens: min(self.reaches(p, tokens), before[2]) if stored else self.reaches(p, tokens)
         decision = {
             "allowed": allowed,
             "limit": p["capacity"],
             "remaining": int(self.tokens),
-            "retry_after_us": 0 if allowed else None if cost > p["capacity"] else self.reaches(p, cost) - now,
-            "reset_after_us": self.reaches(p, p["capacity"]) - now,
+            "retry_after_us": 0 if allowed else None if cost > p["capacity"] else reaches(cost) - now,
+            "reset_after_us": reaches(p["capacity"]) - now,
         }
         if allowed and verb == "allow" or stepped_back:
             self.whole_at = self.reaches(p, p["capacity"])
@@ -158,6 +161,10 @@ def token_bucket():
     yield case(
         "a raised capacity grants nothing for free",
         policy(10, 5, 900), *hits(0, 6), policy(1000, 5, 900), (0, 1), (900, 1),
+    )
+    yield case(
+        "what nobody used under a raised capacity is forgotten when it was to be whole",
+        policy(1, 1), (0, 1), policy(11, 1), (0, 2), (0.5, 1, "peek"), (0.999999, 2), (1, 2),
     )
     yield case(
         "tokens stay tokens when the rate changes",

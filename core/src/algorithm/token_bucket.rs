@@ -35,6 +35,9 @@ struct Level {
     updated_at_us: u64,
     /// The stored instant was later than now, and has been brought down.
     repaired: bool,
+    /// When what is stored is forgotten, if nothing is stored anew: under a policy that was raised since, earlier than
+    /// the bucket fills.
+    forgotten_at_us: u64,
 }
 
 impl TokenBucket {
@@ -125,14 +128,19 @@ impl TokenBucket {
         if takes {
             level.credits -= cost * self.unit;
         }
+        let stores = takes || level.repaired;
+        let reaches_at_us = |credits| match self.reaches_at_us(level, credits) {
+            instant if stores => instant,
+            instant => instant.min(level.forgotten_at_us),
+        };
         let retry_after_us = if allowed {
             0
         } else if cost > self.capacity {
             NEVER_US
         } else {
-            self.reaches_at_us(level, cost * self.unit) - now_us
+            reaches_at_us(cost * self.unit) - now_us
         };
-        let whole_at_us = self.reaches_at_us(level, self.full());
+        let whole_at_us = reaches_at_us(self.full());
         let verdict = Verdict {
             allowed,
             remaining: level.credits / self.unit,
@@ -140,7 +148,7 @@ impl TokenBucket {
             reset_after_us: whole_at_us - now_us,
             delay_us: 0,
         };
-        let change = match (takes || level.repaired, level.credits == self.full()) {
+        let change = match (stores, level.credits == self.full()) {
             (false, _) => Change::Keep,
             (true, true) => Change::Clear,
             (true, false) => Change::Put(State { words: [level.credits, self.unit, level.updated_at_us], whole_at_us }),
@@ -150,7 +158,7 @@ impl TokenBucket {
 
     /// What the bucket holds at `now_us`, refilled by whole ticks. A full bucket forgets its phase.
     fn level(&self, state: Option<&State>, now_us: u64) -> Level {
-        let full = Level { credits: self.full(), updated_at_us: now_us, repaired: false };
+        let full = Level { credits: self.full(), updated_at_us: now_us, repaired: false, forgotten_at_us: u64::MAX };
         let Some(&State { words: [credits, unit, updated_at_us], whole_at_us }) = state else { return full };
         if now_us >= whole_at_us {
             return full;
@@ -162,7 +170,12 @@ impl TokenBucket {
         if ticks >= (self.full() - credits).div_ceil(self.refill) {
             return Level { repaired, ..full };
         }
-        Level { credits: credits + ticks * self.refill, updated_at_us: updated_at_us + ticks * self.tick_us, repaired }
+        Level {
+            credits: credits + ticks * self.refill,
+            updated_at_us: updated_at_us + ticks * self.tick_us,
+            repaired,
+            forgotten_at_us: whole_at_us,
+        }
     }
 
     /// Credits of another policy's unit in this one's, rounded down: the policy changed, the tokens stay.

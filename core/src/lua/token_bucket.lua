@@ -63,18 +63,29 @@ local function decide(value, now, cost, take, capacity, unit, refill, tick)
     end
   end
 
+  -- When the bucket holds so many credits. What is not stored anew is forgotten at `whole_at`; under a policy that
+  -- was raised since, that is earlier than the bucket fills.
+  local forgotten_at = nil
+  local function reaches_at(wanted)
+    local instant = updated_at + math.ceil((wanted - credits) / refill) * tick
+    if forgotten_at and forgotten_at < instant then instant = forgotten_at end
+    return instant
+  end
+
   local need = cost * unit
   local allowed = cost <= capacity and credits >= need
   local takes = allowed and take
   if takes then credits = credits - need end
 
+  if credits < full and not (takes or repaired) then forgotten_at = whole_at end
+
   local retry_after = 0
   if cost > capacity then
     retry_after = -1
   elseif not allowed then
-    retry_after = updated_at + math.ceil((need - credits) / refill) * tick - now
+    retry_after = reaches_at(need) - now
   end
-  whole_at = updated_at + math.ceil((full - credits) / refill) * tick
+  whole_at = reaches_at(full)
 
   local next_value = nil
   if takes or repaired then

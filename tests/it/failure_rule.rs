@@ -1,0 +1,71 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ratelimit_core::{FailureRule, Limiter, ManualClock, Policy, Source, StoreErrorKind, store};
+use ratelimit_tests::RedisServer;
+use ratelimit_tests::server::free_port;
+use ratelimit_tests::wire::{Fate, Wire};
+
+const TIMEOUTS: &str = "?timeout=0.1&connect_timeout=0.1";
+
+fn limiter(dsn: &str, rule: FailureRule) -> Limiter {
+    let policy = Policy::token_bucket(10, 1.0, 3600.0).expect("a policy");
+    let store = store::open(dsn).expect("a store");
+    Limiter::builder(policy).store(store).on_error(rule).build().expect("a limiter")
+}
+
+#[test]
+fn a_listener_that_never_answers_gets_the_rules_answer_in_time() {
+    let wire = Wire::start(None, |_| Fate::Silence);
+    for (rule, allowed, source) in
+        [(FailureRule::Open, true, Source::FailOpen), (FailureRule::Closed, false, Source::FailClosed)]
+    {
+        let limiter = limiter(&wire.dsn(TIMEOUTS), rule);
+        for _ in 0..3 {
+            let started = Instant::now();
+            let decision = limiter.allow("key", 1).expect("the rule answers");
+            assert!(started.elapsed() < Duration::from_millis(300), "{:?}", started.elapsed());
+            assert_eq!((decision.allowed(), decision.source(), decision.degraded()), (allowed, source, true));
+            assert_eq!(decision.retry_after().is_some_and(|wait| wait.is_zero()), allowed, "a denial never says 0");
+        }
+    }
+}
+
+#[test]
+fn once_the_server_is_back_the_answers_are_its_own() {
+    let mut server = RedisServer::start();
+    let limiter = limiter(&format!("{}{TIMEOUTS}", server.dsn()), FailureRule::Open);
+    assert_eq!(limiter.allow("key", 1).expect("a decision").source(), Source::Store);
+    server.stop();
+    assert_eq!(limiter.allow("key", 1).expect("a decision").source(), Source::FailOpen);
+    server.restart();
+    let decision = limiter.allow("key", 1).expect("a decision");
+    assert_eq!((decision.source(), decision.remaining(), decision.degraded()), (Source::Store, 9, false));
+}
+
+#[test]
+fn the_local_rule_enforces_a_share_of_the_limit() {
+    let dsn = format!("redis://127.0.0.1:{}", free_port());
+    let limiter = Limiter::builder(Policy::token_bucket(10, 1.0, 10.0).expect("a policy"))
+        .store(store::open(&dsn).expect("a store"))
+        .on_error(FailureRule::Local)
+        .share(4)
+        .clock(Arc::new(ManualClock::new(1_700_000_000.0)))
+        .build()
+        .expect("a limiter");
+    let decisions = [(); 4].map(|()| limiter.allow("local-share", 1).expect("a decision"));
+    assert_eq!(decisions.each_ref().map(|d| d.allowed()), [true, true, false, false]);
+    assert!(decisions.iter().all(|d| d.source() == Source::Local && d.degraded() && d.limit() == 2));
+    // A quarter of one token in ten seconds is a token in forty.
+    assert_eq!(decisions[2].retry_after(), Some(Duration::from_secs(40)));
+}
+
+#[test]
+fn wrong_arguments_and_the_throw_rule_stay_errors() {
+    let dsn = format!("redis://127.0.0.1:{}", free_port());
+    assert!(limiter(&dsn, FailureRule::Open).allow("key", 0).is_err(), "a wrong cost is nobody's failure");
+    let error = limiter(&dsn, FailureRule::Throw).allow("key", 1).expect_err("no server");
+    assert_eq!(error.store_kind(), Some(StoreErrorKind::Refused));
+    assert!(error.to_string().contains("127.0.0.1"), "{error}");
+    assert!(!error.to_string().contains("key"), "{error}");
+}

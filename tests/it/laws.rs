@@ -1,0 +1,197 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use ratelimit_core::store::{self, Store};
+use ratelimit_core::{Call, Decision, Limiter, Policy};
+use ratelimit_tests::histories::{Act, History, histories};
+use ratelimit_tests::vectors::EPOCH_US;
+
+/// A policy with a memory store and a key of its own.
+struct Subject {
+    store: Arc<dyn Store>,
+    limiter: Limiter,
+}
+
+impl Subject {
+    fn new(policy: &Policy) -> Self {
+        let store = store::memory(1_000).expect("a store");
+        Self { limiter: Limiter::new(policy.clone(), store.clone()).expect("a limiter"), store }
+    }
+
+    fn decide(&self, call: Call<'_>, now_us: u64) -> Decision {
+        self.limiter.decide(call.at_us(now_us)).expect("a decision")
+    }
+
+    fn allow(&self, cost: i64, now_us: u64) -> Decision {
+        self.decide(Call::allow("key", cost), now_us)
+    }
+
+    fn peek(&self, cost: i64, now_us: u64) -> Decision {
+        self.decide(Call::peek("key", cost), now_us)
+    }
+
+    /// Plays a history; gives its last policy back, and the instant at which it ended.
+    fn play(&mut self, history: &History) -> (Policy, u64) {
+        let mut policy = history.policy.clone();
+        let mut now_us = EPOCH_US;
+        for (at_us, act) in &history.steps {
+            now_us = *at_us;
+            match act {
+                Act::Allow(cost) => drop(self.allow(*cost, now_us)),
+                Act::Peek(cost) => drop(self.peek(*cost, now_us)),
+                Act::Reset => self.limiter.reset("key").expect("a reset"),
+                Act::Become(next) => {
+                    policy = next.clone();
+                    self.limiter = Limiter::new(policy.clone(), self.store.clone()).expect("a limiter");
+                }
+            }
+        }
+        (policy, now_us)
+    }
+}
+
+/// Checks a law after each of many random histories.
+fn for_all_histories(law: impl Fn(&Subject, &Policy, u64, i64) -> Result<(), TestCaseError>) {
+    let config = Config { cases: 3_000, failure_persistence: None, ..Config::default() };
+    TestRunner::new(config)
+        .run(&(histories(25), 1..12_i64), |(history, cost)| {
+            let mut subject = Subject::new(&history.policy);
+            let (policy, now_us) = subject.play(&history);
+            law(&subject, &policy, now_us, cost)
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn the_wait_is_enough_and_not_more() {
+    for_all_histories(|subject, policy, now_us, cost| {
+        let decision = subject.allow(cost, now_us);
+        if decision.allowed() {
+            prop_assert_eq!(decision.retry_after_us(), 0);
+            return Ok(());
+        }
+        let Some(wait) = decision.retry_after() else {
+            prop_assert!(cost.unsigned_abs() > policy.limit());
+            return Ok(());
+        };
+        let wait_us = decision.retry_after_us();
+        prop_assert!(!wait.is_zero(), "a denial never says 0");
+        prop_assert!(wait_us <= policy.window_us(), "no wait is longer than a full refill");
+        prop_assert!(!subject.allow(cost, now_us + wait_us - 1).allowed(), "a microsecond less is too little");
+        prop_assert!(subject.allow(cost, now_us + wait_us).allowed(), "the wait is enough");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_denial_and_a_look_change_nothing() {
+    for_all_histories(|subject, policy, now_us, cost| {
+        let before = subject.peek(1, now_us);
+        for extra in [0, 1, policy.limit().cast_signed()] {
+            subject.peek(cost, now_us);
+            let more_than_there_is = (before.remaining().cast_signed() + 1 + extra).min(i64::from(i32::MAX));
+            prop_assert!(
+                !subject.allow(more_than_there_is, now_us).allowed() || more_than_there_is == i64::from(i32::MAX)
+            );
+        }
+        prop_assert_eq!(subject.peek(1, now_us), before);
+        Ok(())
+    });
+}
+
+#[test]
+fn remaining_is_the_largest_cost_that_would_pass() {
+    for_all_histories(|subject, policy, now_us, _| {
+        let remaining = subject.peek(1, now_us).remaining();
+        prop_assert!(remaining <= policy.limit());
+        prop_assert!(remaining == policy.limit() || !subject.peek(remaining.cast_signed() + 1, now_us).allowed());
+        prop_assert!(remaining == 0 || subject.allow(remaining.cast_signed(), now_us).allowed());
+        prop_assert_eq!(subject.peek(1, now_us).remaining(), 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_budget_that_is_whole_again_is_like_one_never_used() {
+    for_all_histories(|subject, policy, now_us, cost| {
+        let whole_us = now_us + subject.peek(1, now_us).reset_after_us();
+        let fresh = Subject::new(policy);
+        for offset_us in [0, 1, policy.window_us() / 3, policy.window_us() / 2] {
+            prop_assert_eq!(subject.allow(cost, whole_us + offset_us), fresh.allow(cost, whole_us + offset_us));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_clock_that_steps_back_gains_nothing_and_locks_nobody_out() {
+    for_all_histories(|subject, policy, now_us, cost| {
+        let before = subject.peek(1, now_us);
+        let earlier_us = now_us / 2;
+        let after = subject.allow(cost, earlier_us);
+        let taken = if after.allowed() { cost.unsigned_abs() } else { 0 };
+        // A budget that was whole is whole at any time; of another nothing comes back.
+        let at_most = if before.reset_after_us() == 0 { policy.limit() } else { before.remaining() };
+        prop_assert!(after.remaining() + taken <= at_most);
+        prop_assert!(after.reset_after_us() <= policy.window_us());
+        if !after.allowed() && after.retry_after().is_some() {
+            prop_assert!(subject.allow(cost, earlier_us + after.retry_after_us()).allowed());
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn never_more_passes_than_the_policy_allows() {
+    let config = Config { cases: 2_000, failure_persistence: None, ..Config::default() };
+    // A history without changes: whatever the calls, what passed within any span is bounded by what the bucket holds
+    // and gains in it.
+    TestRunner::new(config)
+        .run(
+            &(
+                1..30_i64,
+                1..20_u32,
+                1..5_u32,
+                any::<bool>(),
+                proptest::collection::vec((0..900_000_u64, 1..4_i64), 1..60),
+            ),
+            |input| {
+                let (capacity, rate, interval, continuous, calls) = input;
+                let (rate, interval) = (f64::from(rate), f64::from(interval));
+                let policy = if continuous {
+                    Policy::token_bucket_continuous(capacity, rate, interval)
+                } else {
+                    Policy::token_bucket(capacity, rate, interval)
+                };
+                let subject = Subject::new(&policy.expect("a policy"));
+                let mut now_us = EPOCH_US;
+                let mut granted: Vec<(u64, i64)> = Vec::new();
+                for (pause_us, cost) in calls {
+                    now_us += pause_us;
+                    if subject.allow(cost, now_us).allowed() {
+                        granted.push((now_us, cost));
+                    }
+                }
+                let interval_us = interval * 1e6;
+                for (first, &(from_us, _)) in granted.iter().enumerate() {
+                    let mut sum = 0;
+                    for &(to_us, cost) in &granted[first..] {
+                        sum += cost;
+                        #[allow(clippy::cast_precision_loss)]
+                        let gained = if continuous {
+                            (to_us - from_us) as f64 / interval_us * rate
+                        } else {
+                            // An interval that began before the span may end in it.
+                            (((to_us - from_us) as f64 / interval_us).floor() + 1.0) * rate
+                        };
+                        #[allow(clippy::cast_precision_loss)]
+                        let (sum, bound) = (sum as f64, capacity as f64 + gained + 1e-6);
+                        prop_assert!(sum <= bound, "{} passed in {} µs, {} may", sum, to_us - from_us, bound);
+                    }
+                }
+                Ok(())
+            },
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+}

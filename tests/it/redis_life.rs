@@ -1,0 +1,167 @@
+use std::time::{Duration, Instant};
+
+use ratelimit_core::{ErrorKind, Limiter, Policy, StoreErrorKind, store};
+use ratelimit_tests::RedisServer;
+use ratelimit_tests::server::eventually;
+
+fn ten_per_minute(dsn: &str) -> Limiter {
+    let policy = Policy::token_bucket(10, 10.0, 60.0).expect("a policy");
+    Limiter::new(policy, store::open(dsn).expect("a store")).expect("a limiter")
+}
+
+fn remaining(limiter: &Limiter) -> u64 {
+    limiter.allow("key", 1).expect("a decision").remaining()
+}
+
+#[test]
+fn a_decision_is_one_command_on_one_connection_however_many_limiters_there_are() {
+    let server = RedisServer::start();
+    for _ in 0..50 {
+        ten_per_minute(&server.dsn()).allow("key", 1).expect("a decision");
+    }
+    assert_eq!(server.calls("evalsha"), 50);
+    assert_eq!(server.calls("eval"), 1, "the text was sent once, after NOSCRIPT");
+    for never in ["script|load", "hello", "auth", "select", "ping", "client|setinfo"] {
+        assert_eq!(server.calls(never), 0, "{never}");
+    }
+    let info: String = redis::cmd("INFO").arg("stats").query(&mut server.connection()).expect("INFO");
+    let connections = info.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+    // One of ours, one for each question of this test.
+    let asked = 8;
+    assert_eq!(connections.and_then(|count| count.trim().parse::<u64>().ok()), Some(1 + asked + 1));
+}
+
+#[test]
+fn a_flushed_script_cache_is_filled_again_and_each_call_counted_once() {
+    let server = RedisServer::start();
+    let limiter = ten_per_minute(&server.dsn());
+    assert_eq!([(); 3].map(|()| remaining(&limiter)), [9, 8, 7]);
+    let () = redis::cmd("SCRIPT").arg("FLUSH").query(&mut server.connection()).expect("SCRIPT FLUSH");
+    assert_eq!([(); 3].map(|()| remaining(&limiter)), [6, 5, 4]);
+}
+
+#[test]
+fn a_flush_while_many_call_loses_and_repeats_nothing() {
+    let server = RedisServer::start();
+    let policy = Policy::token_bucket(100_000, 1.0, 3600.0).expect("a policy");
+    let store = store::open(&format!("{}?timeout=5&connect_timeout=5", server.dsn())).expect("a store");
+    std::thread::scope(|scope| {
+        for _ in 0..10 {
+            let limiter = Limiter::new(policy.clone(), store.clone()).expect("a limiter");
+            scope.spawn(move || (0..200).for_each(|_| drop(limiter.allow("key", 1).expect("a decision"))));
+        }
+        let mut connection = server.connection();
+        for _ in 0..50 {
+            let () = redis::cmd("SCRIPT").arg("FLUSH").query(&mut connection).expect("SCRIPT FLUSH");
+        }
+    });
+    let limiter = Limiter::new(policy, store).expect("a limiter");
+    assert_eq!(limiter.peek("key", 1).expect("a decision").remaining(), 100_000 - 2_000);
+}
+
+#[test]
+fn a_restart_between_two_calls_is_not_noticed() {
+    let mut server = RedisServer::start();
+    let limiter = ten_per_minute(&server.dsn());
+    assert_eq!([(); 3].map(|()| remaining(&limiter)), [9, 8, 7]);
+    server.restart();
+    assert_eq!([(); 3].map(|()| remaining(&limiter)), [9, 8, 7]);
+}
+
+#[test]
+fn a_killed_connection_is_replaced() {
+    let server = RedisServer::start();
+    let limiter = ten_per_minute(&server.dsn());
+    assert_eq!(remaining(&limiter), 9);
+    let () =
+        redis::cmd("CLIENT").arg(&["KILL", "TYPE", "normal"]).query(&mut server.connection()).expect("CLIENT KILL");
+    std::thread::sleep(Duration::from_millis(2));
+    assert_eq!(remaining(&limiter), 8);
+}
+
+#[test]
+fn a_stopped_server_is_refused_at_once_and_found_again() {
+    let mut server = RedisServer::start();
+    let limiter = ten_per_minute(&server.dsn());
+    assert_eq!(remaining(&limiter), 9);
+    server.stop();
+    for _ in 0..3 {
+        let started = Instant::now();
+        let error = limiter.allow("key", 1).expect_err("no server");
+        assert!(matches!(error.store_kind(), Some(StoreErrorKind::Refused | StoreErrorKind::Closed)), "{error}");
+        assert!(started.elapsed() < Duration::from_millis(300));
+    }
+    server.restart();
+    assert_eq!(remaining(&limiter), 9);
+}
+
+#[test]
+fn a_server_that_hangs_costs_no_more_than_the_deadline() {
+    let server = RedisServer::start();
+    let limiter = ten_per_minute(&format!("{}?timeout=0.1&connect_timeout=0.1", server.dsn()));
+    assert_eq!(remaining(&limiter), 9);
+    server.signal("STOP");
+    for _ in 0..3 {
+        let started = Instant::now();
+        let error = limiter.allow("key", 1).expect_err("no answer");
+        assert_eq!(error.store_kind(), Some(StoreErrorKind::Timeout), "{error}");
+        assert!(started.elapsed() < Duration::from_millis(300), "{:?}", started.elapsed());
+    }
+    server.signal("CONT");
+    // Calls that timed out may have been carried out late: never more than were made.
+    eventually("an answer", || limiter.peek("key", 1).is_ok());
+    let left = limiter.peek("key", 1).expect("a decision").remaining();
+    assert!((6..=9).contains(&left), "{left}");
+}
+
+#[test]
+fn passwords_users_databases_and_sockets_are_honoured() {
+    let server = RedisServer::start_with(&["--requirepass", "p@ss:word"]);
+    let path = server.socket().display().to_string();
+    for dsn in [
+        format!("redis://:p%40ss%3Aword@127.0.0.1:{}", server.port()),
+        format!("redis://default:p%40ss%3Aword@127.0.0.1:{}/3", server.port()),
+        format!("redis+unix://{path}?password=p%40ss%3Aword&db=4"),
+    ] {
+        assert_eq!(remaining(&ten_per_minute(&dsn)), 9, "{dsn}");
+    }
+    for dsn in [server.dsn(), format!("redis://:wrong-secret@127.0.0.1:{}", server.port())] {
+        let error = ten_per_minute(&dsn).allow("key", 1).expect_err("no password");
+        assert_eq!(error.kind(), ErrorKind::StoreUnavailable(StoreErrorKind::Noperm), "{error}");
+        assert!(!error.to_string().contains("wrong-secret"), "{error}");
+    }
+}
+
+#[test]
+fn a_replica_a_full_server_and_missing_rights_are_told_apart() {
+    let server = RedisServer::start();
+    let limiter = ten_per_minute(&server.dsn());
+    assert_eq!(remaining(&limiter), 9);
+    let admin = |words: &[&str]| redis::cmd(words[0]).arg(&words[1..]).exec(&mut server.connection()).expect(words[0]);
+    let kind = |key: &str| limiter.allow(key, 1).expect_err("no answer").store_kind();
+
+    admin(&["REPLICAOF", "127.0.0.1", "1"]);
+    assert_eq!(kind("key"), Some(StoreErrorKind::Readonly));
+    admin(&["REPLICAOF", "NO", "ONE"]);
+    assert_eq!(remaining(&limiter), 8);
+
+    admin(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert_eq!(kind("new"), Some(StoreErrorKind::Oom));
+    admin(&["CONFIG", "SET", "maxmemory", "0"]);
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*new*").query(&mut server.connection()).expect("KEYS");
+    assert!(keys.is_empty(), "nothing half-written");
+
+    admin(&[
+        "ACL", "SETUSER", "limited", "on", ">pw", "~rl:*", "-@all", "+evalsha", "+eval", "+get", "+set", "+del",
+        "+time",
+    ]);
+    let allowed = ten_per_minute(&format!("redis://limited:pw@127.0.0.1:{}", server.port()));
+    assert_eq!(allowed.allow("acl", 1).expect("these rights are enough").remaining(), 9);
+    allowed.reset("acl").expect("these rights are enough");
+    for missing in ["-evalsha", "-get", "-set", "-time", "resetkeys"] {
+        admin(&["ACL", "SETUSER", "limited", missing]);
+        let error = allowed.allow("acl", 1).expect_err(missing);
+        assert_eq!(error.store_kind(), Some(StoreErrorKind::Noperm), "{missing}: {error}");
+        admin(&["ACL", "SETUSER", "limited", "~rl:*", "+evalsha", "+get", "+set", "+time"]);
+    }
+}
