@@ -49,7 +49,8 @@ impl Source {
 }
 
 impl Decision {
-    pub(crate) const fn new(verdict: Verdict, limit: u64, policy: u32, source: Source) -> Self {
+    /// A decision made of its numbers, for bindings that hand one out as numbers and take it back.
+    pub const fn new(verdict: Verdict, limit: u64, policy: u32, source: Source) -> Self {
         Self { verdict, limit, policy, source }
     }
 

@@ -1,0 +1,295 @@
+#include "tests.h"
+
+#include "support/check.h"
+#include "support/limiter.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* A time limit in seconds that a good answer keeps, on this machine and under Valgrind. */
+static double limit(void) { return check_quick() ? 2 : 0.2; }
+
+/* One call, which must fail by the store within the time limit or soon after. */
+static void check_unavailable_in_time(rl_limiter *limiter) {
+  rl_decision untouched, decision;
+  memset(&untouched, 0xA5, sizeof untouched);
+  memcpy(&decision, &untouched, sizeof decision);
+  double started = check_seconds();
+  CHECK_EQUAL(allow(limiter, "caller", 1, &decision), RL_ERR_STORE_UNAVAILABLE);
+  CHECK(check_seconds() - started < 5 * limit());
+  CHECK(memcmp(&decision, &untouched, sizeof decision) == 0);
+  CHECK(strstr(rl_last_error(), "redis at 127.0.0.1:") != NULL);
+  CHECK(strstr(rl_last_error(), "caller") == NULL);
+}
+
+static void a_server_that_never_answers_fails_within_the_time_limit(void) {
+  int port, listener = listener_open(&port);
+  char dsn[64];
+  snprintf(dsn, sizeof dsn, "redis://127.0.0.1:%d", port);
+  rl_limiter *limiter = limiter_on(dsn, 5, 1, 60, NULL);
+  double started = check_seconds();
+  check_unavailable_in_time(limiter);
+  CHECK(check_seconds() - started > 0.15);
+  CHECK(strstr(rl_last_error(), "did not answer within 200ms") != NULL);
+  CHECK_EQUAL(rl_reset(limiter, (const uint8_t *)"caller", 6), RL_ERR_STORE_UNAVAILABLE);
+  rl_limiter_free(limiter);
+  close(listener);
+}
+
+static void the_failure_rule_answers_for_a_silent_server(void) {
+  int port, listener = listener_open(&port);
+  static const struct {
+    rl_on_error on_error;
+    rl_source source;
+    bool allowed[3];
+    uint64_t remaining[3];
+  } rules[] = {
+      {RL_ON_ERROR_OPEN, RL_SOURCE_FAIL_OPEN, {true, true, true}, {0, 0, 0}},
+      {RL_ON_ERROR_CLOSED, RL_SOURCE_FAIL_CLOSED, {false, false, false}, {0, 0, 0}},
+      /* Four units for two processes. */
+      {RL_ON_ERROR_LOCAL, RL_SOURCE_LOCAL, {true, true, false}, {1, 0, 0}},
+  };
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+    rl_limiter_options options = {.struct_size = sizeof options, .on_error = rules[i].on_error, .share = 2};
+    rl_limiter *limiter = limiter_on(dsn_with_limit(port, 0.1), 4, 1, 3600, &options);
+    for (int call = 0; call < 3; call++) {
+      rl_decision decision;
+      double started = check_seconds();
+      CHECK_EQUAL(allow(limiter, "silent", 1, &decision), RL_OK);
+      CHECK(check_seconds() - started < 5 * limit());
+      CHECK_EQUAL(decision.allowed, rules[i].allowed[call]);
+      CHECK_EQUAL(decision.remaining, rules[i].remaining[call]);
+      CHECK_EQUAL(decision.source, rules[i].source);
+      CHECK(decision.degraded);
+      CHECK_EQUAL(decision.retry_after_us == 0, decision.allowed);
+    }
+    rl_limiter_free(limiter);
+  }
+  close(listener);
+}
+
+static void a_server_that_is_away_is_found_again(void) {
+  server redis = server_start();
+  rl_limiter *limiter = limiter_on(dsn_of(&redis), 10, 1, 3600, NULL);
+  CHECK_EQUAL(remaining_after_one(limiter, "caller"), 9);
+  server_stop(&redis);
+  check_unavailable_in_time(limiter);
+  check_unavailable_in_time(limiter);
+  CHECK(strstr(rl_last_error(), "cannot be connected to") != NULL);
+  server_restart(&redis);
+  CHECK_EQUAL(remaining_after_one(limiter, "caller"), 9);
+  CHECK_EQUAL(remaining_after_one(limiter, "caller"), 8);
+  rl_limiter_free(limiter);
+  server_end(&redis);
+}
+
+static void a_restart_between_two_calls_is_not_noticed(void) {
+  server redis = server_start();
+  rl_limiter *limiter = limiter_on(dsn_of(&redis), 10, 1, 3600, NULL);
+  for (int round = 0; round < 2; round++) {
+    for (uint64_t remaining = 9; remaining >= 7; remaining--) {
+      CHECK_EQUAL(remaining_after_one(limiter, "caller"), remaining);
+    }
+    server_restart(&redis);
+  }
+  rl_limiter_free(limiter);
+  server_end(&redis);
+}
+
+static void a_server_that_stands_still_is_given_up_and_found_again(void) {
+  server redis = server_start();
+  rl_limiter *limiter = limiter_on(dsn_with_limit(redis.port, limit()), 10, 1, 3600, NULL);
+  CHECK_EQUAL(remaining_after_one(limiter, "caller"), 9);
+  CHECK(kill(redis.process, SIGSTOP) == 0);
+  check_unavailable_in_time(limiter);
+  CHECK(kill(redis.process, SIGCONT) == 0);
+  CHECK_BEGINS(server_command(&redis, "PING"), "+PONG");
+  /* The call that timed out may have been counted. */
+  uint64_t remaining = remaining_after_one(limiter, "caller");
+  CHECK(remaining == 8 || remaining == 7);
+  CHECK_EQUAL(remaining_after_one(limiter, "caller"), remaining - 1);
+  rl_limiter_free(limiter);
+  server_end(&redis);
+}
+
+static void a_flushed_script_costs_no_error_and_no_second_count(void) {
+  server redis = server_start();
+  rl_limiter *limiter = limiter_on(dsn_of(&redis), 10, 1, 3600, NULL);
+  for (uint64_t remaining = 9; remaining >= 4; remaining--) {
+    if (remaining == 6) {
+      CHECK_BEGINS(server_command(&redis, "SCRIPT FLUSH"), "+OK");
+    }
+    CHECK_EQUAL(remaining_after_one(limiter, "caller"), remaining);
+  }
+  /* The script was sent twice: to the fresh server, and after the flush. It was never loaded by itself. */
+  CHECK_EQUAL(server_calls(&redis, "eval"), 2);
+  CHECK_EQUAL(server_calls(&redis, "script|load"), 0);
+  rl_limiter_free(limiter);
+  server_end(&redis);
+}
+
+enum { HITTERS = 10, HITS = 50 };
+
+static void *hit(void *limiter) {
+  for (int i = 0; i < HITS; i++) {
+    rl_decision decision;
+    if (allow(limiter, "flushed", 1, &decision) != RL_OK || !decision.allowed) {
+      return (void *)"a call failed";
+    }
+  }
+  return NULL;
+}
+
+static void scripts_flushed_under_load_lose_and_repeat_no_call(void) {
+  server redis = server_start();
+  rl_limiter *limiter = limiter_on(dsn_of(&redis), 1000, 1, 3600, NULL);
+  pthread_t threads[HITTERS];
+  for (int i = 0; i < HITTERS; i++) {
+    CHECK(pthread_create(&threads[i], NULL, hit, limiter) == 0);
+  }
+  for (int i = 0; i < 20; i++) {
+    server_command(&redis, "SCRIPT FLUSH");
+  }
+  for (int i = 0; i < HITTERS; i++) {
+    void *complaint;
+    CHECK(pthread_join(threads[i], &complaint) == 0);
+    CHECK(complaint == NULL);
+  }
+  CHECK_EQUAL(remaining_after_one(limiter, "flushed"), 1000 - HITTERS * HITS - 1);
+  rl_limiter_free(limiter);
+  server_end(&redis);
+}
+
+static void what_else_is_stored_under_the_key_is_an_error_or_no_state(void) {
+  server redis = server_start();
+  rl_limiter *limiter = limiter_on(dsn_of(&redis), 5, 1, 3600, NULL);
+  rl_decision decision;
+  server_command(&redis, "SET rl:tb:default:{text} hello");
+  CHECK_EQUAL(remaining_after_one(limiter, "text"), 4);
+  server_command(&redis, "RPUSH rl:tb:default:{list} hello");
+  CHECK_EQUAL(allow(limiter, "list", 1, &decision), RL_ERR_STORE_UNAVAILABLE);
+  CHECK(strstr(rl_last_error(), "WRONGTYPE") != NULL);
+  CHECK_EQUAL(remaining_after_one(limiter, "text"), 3);
+  CHECK_EQUAL(rl_reset(limiter, (const uint8_t *)"list", 4), RL_OK);
+  CHECK_EQUAL(remaining_after_one(limiter, "list"), 4);
+  rl_limiter_free(limiter);
+  server_end(&redis);
+}
+
+static const char ALLOWED_7_LEFT[] = "*4\r\n:1\r\n:7\r\n:0\r\n:1000000\r\n";
+static const char DENIED_0_LEFT[] = "*4\r\n:0\r\n:0\r\n:1000000\r\n:1000000\r\n";
+
+static void answer(int connection, const char *reply) {
+  if (send(connection, reply, strlen(reply), MSG_NOSIGNAL) < 0) {
+    perror("the fake server");
+  }
+}
+
+/* Keeps its first caller waiting until the second has come, answers the first one first, and the second one twice. */
+static void *answer_late(void *argument) {
+  int listener = *(int *)argument;
+  char command[4096];
+  int slow = accept(listener, NULL, NULL);
+  if (recv(slow, command, sizeof command, 0) > 0) {
+    int fast = accept(listener, NULL, NULL);
+    answer(slow, DENIED_0_LEFT);
+    for (int i = 0; i < 2 && recv(fast, command, sizeof command, 0) > 0; i++) {
+      answer(fast, ALLOWED_7_LEFT);
+    }
+    close(fast);
+  }
+  close(slow);
+  return NULL;
+}
+
+static void a_late_answer_is_never_taken_for_the_next_one(void) {
+  int port, listener = listener_open(&port);
+  pthread_t fake;
+  CHECK(pthread_create(&fake, NULL, answer_late, &listener) == 0);
+  rl_limiter *limiter = limiter_on(dsn_with_limit(port, limit()), 10, 1, 60, NULL);
+  rl_decision decision;
+  CHECK_EQUAL(allow(limiter, "slow user", 1, &decision), RL_ERR_STORE_UNAVAILABLE);
+  CHECK_EQUAL(remaining_after_one(limiter, "fast user"), 7);
+  CHECK_EQUAL(remaining_after_one(limiter, "fast user"), 7);
+  rl_limiter_free(limiter);
+  CHECK(pthread_join(fake, NULL) == 0);
+  close(listener);
+}
+
+/* Answers one command per connection and hangs up. */
+static void *hang_up(void *argument) {
+  int listener = *(int *)argument;
+  char command[4096];
+  for (int connection; (connection = accept(listener, NULL, NULL)) >= 0; close(connection)) {
+    if (recv(connection, command, sizeof command, 0) > 0) {
+      answer(connection, ALLOWED_7_LEFT);
+    }
+  }
+  return NULL;
+}
+
+static void call_one_that_hangs_up(const char *dsn, int listener) {
+  pthread_t fake;
+  CHECK(pthread_create(&fake, NULL, hang_up, &listener) == 0);
+  rl_limiter *limiter = limiter_on(dsn, 10, 1, 60, NULL);
+  int answered = 0;
+  for (int i = 0; i < 200; i++) {
+    rl_decision decision;
+    rl_status status = allow(limiter, "caller", 1, &decision);
+    CHECK(status == RL_OK || status == RL_ERR_STORE_UNAVAILABLE);
+    answered += status == RL_OK;
+  }
+  CHECK(answered >= 100);
+  rl_limiter_free(limiter);
+  shutdown(listener, SHUT_RDWR);
+  CHECK(pthread_join(fake, NULL) == 0);
+  close(listener);
+}
+
+/* The test program has SIGPIPE at its default, which would end it. */
+static void a_server_that_hangs_up_sends_no_signal(void) {
+  int port, listener = listener_open(&port);
+  call_one_that_hangs_up(dsn_with_limit(port, 2), listener);
+
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  snprintf(address.sun_path, sizeof address.sun_path, "/tmp/ratelimit-test-%d.sock", (int)getpid());
+  char dsn[192];
+  snprintf(dsn, sizeof dsn, "redis+unix://%s?timeout=2", address.sun_path);
+  listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0);
+  CHECK(listen(listener, 16) == 0);
+  call_one_that_hangs_up(dsn, listener);
+  unlink(address.sun_path);
+}
+
+static void a_socket_in_the_file_system_leads_to_the_same_budget(void) {
+  server redis = server_start();
+  char dsn[160];
+  snprintf(dsn, sizeof dsn, "redis+unix://%s?timeout=10", redis.socket);
+  rl_limiter *unix_socket = limiter_on(dsn, 10, 1, 3600, NULL);
+  rl_limiter *tcp = limiter_on(dsn_of(&redis), 10, 1, 3600, NULL);
+  CHECK_EQUAL(remaining_after_one(unix_socket, "caller"), 9);
+  CHECK_EQUAL(remaining_after_one(tcp, "caller"), 8);
+  rl_limiter_free(unix_socket);
+  rl_limiter_free(tcp);
+  server_end(&redis);
+}
+
+void faults(void) {
+  TEST(a_server_that_never_answers_fails_within_the_time_limit);
+  TEST(the_failure_rule_answers_for_a_silent_server);
+  TEST(a_server_that_is_away_is_found_again);
+  TEST(a_restart_between_two_calls_is_not_noticed);
+  TEST(a_server_that_stands_still_is_given_up_and_found_again);
+  TEST(a_flushed_script_costs_no_error_and_no_second_count);
+  TEST(scripts_flushed_under_load_lose_and_repeat_no_call);
+  TEST(what_else_is_stored_under_the_key_is_an_error_or_no_state);
+  TEST(a_late_answer_is_never_taken_for_the_next_one);
+  TEST(a_server_that_hangs_up_sends_no_signal);
+  TEST(a_socket_in_the_file_system_leads_to_the_same_budget);
+}

@@ -1,0 +1,95 @@
+#include "tests.h"
+
+#include "support/check.h"
+#include "support/limiter.h"
+
+#include <string.h>
+
+static rl_limiter *limiter;
+static rl_decision allowed, denied, never;
+
+/* A limiter and three decisions: one of four left, a denial that waits a minute, one that waits for ever. */
+static void decide(void) {
+  rl_policy *policy = NULL;
+  rl_store *store = NULL;
+  const uint8_t *key = (const uint8_t *)"key";
+  CHECK_EQUAL(rl_store_open("memory:?max_keys=401", &store), RL_OK);
+  CHECK_EQUAL(rl_policy_token_bucket(5, 1, 60, false, &policy), RL_OK);
+  CHECK_EQUAL(rl_policy_set_name(policy, "a \"b\""), RL_OK);
+  CHECK_EQUAL(rl_limiter_new((const rl_policy *const[]){policy}, 1, store, NULL, &limiter), RL_OK);
+  CHECK_EQUAL(rl_reset(limiter, key, 3), RL_OK);
+  CHECK_EQUAL(rl_allow_at(limiter, key, 3, 1, 1700000000000000, &allowed), RL_OK);
+  CHECK_EQUAL(rl_allow_at(limiter, key, 3, 5, 1700000000000001, &denied), RL_OK);
+  CHECK_EQUAL(rl_allow_at(limiter, key, 3, 6, 1700000000000001, &never), RL_OK);
+  rl_policy_free(policy);
+  rl_store_free(store);
+}
+
+static void check_headers(const rl_decision *decision, const char *style, const char *expected) {
+  char text[1024];
+  size_t needed = 0;
+  CHECK_EQUAL(rl_headers(limiter, decision, style, NULL, 0, &needed), RL_OK);
+  CHECK_EQUAL(needed, strlen(expected) + 1);
+  needed = 0;
+  CHECK_EQUAL(rl_headers(limiter, decision, style, text, strlen(expected) + 1, &needed), RL_OK);
+  CHECK_EQUAL(needed, strlen(expected) + 1);
+  if (strcmp(text, expected) != 0) {
+    check_failed(__FILE__, __LINE__, "got\n%s  expected\n%s", text, expected);
+  }
+}
+
+static void a_decision_becomes_header_lines_in_every_style(void) {
+  decide();
+  static const char ietf[] = "RateLimit-Policy: \"a \\\"b\\\"\";q=5;w=300\r\nRateLimit: \"a \\\"b\\\"\";r=4;t=60\r\n";
+  check_headers(&allowed, NULL, ietf);
+  check_headers(&allowed, "ietf", ietf);
+  check_headers(&allowed, "draft-7", "RateLimit-Policy: 5;w=300\r\nRateLimit: limit=5, remaining=4, reset=60\r\n");
+  check_headers(&allowed, "draft-3", "RateLimit-Limit: 5\r\nRateLimit-Remaining: 4\r\nRateLimit-Reset: 60\r\n");
+  check_headers(&denied, "x-ratelimit",
+                "X-RateLimit-Limit: 5\r\nX-RateLimit-Remaining: 4\r\nX-RateLimit-Reset: 60\r\nRetry-After: 60\r\n");
+  check_headers(&denied, "none", "Retry-After: 60\r\n");
+  check_headers(&never, "none", "");
+  check_headers(&allowed, "none", "");
+  rl_limiter_free(limiter);
+}
+
+static void a_buffer_too_short_stays_as_it_is(void) {
+  decide();
+  char text[] = "untouched untouched";
+  size_t needed = 7;
+  CHECK_EQUAL(rl_headers(limiter, &denied, "none", text, 17, &needed), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "len must be at least 18, got 17");
+  CHECK_BEGINS(text, "untouched untouched");
+  CHECK_EQUAL(needed, 7);
+  CHECK_EQUAL(rl_headers(limiter, &denied, "none", text, 0, &needed), RL_ERR_INVALID_ARGUMENT);
+  CHECK_EQUAL(rl_headers(limiter, &denied, "none", text, 18, &needed), RL_OK);
+  rl_limiter_free(limiter);
+}
+
+static void headers_of_no_decision_are_refused(void) {
+  decide();
+  size_t needed = 7;
+  CHECK_EQUAL(rl_headers(NULL, &denied, NULL, NULL, 0, &needed), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "limiter must not be NULL");
+  CHECK_EQUAL(rl_headers(limiter, NULL, NULL, NULL, 0, &needed), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "decision must not be NULL");
+  CHECK_EQUAL(rl_headers(limiter, &denied, NULL, NULL, 0, NULL), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "needed must not be NULL");
+  CHECK_EQUAL(rl_headers(limiter, &denied, "newest", NULL, 0, &needed), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "style must be ietf, ");
+  rl_decision odd = denied;
+  odd.policy = 1;
+  CHECK_EQUAL(rl_headers(limiter, &odd, NULL, NULL, 0, &needed), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "decision must be one of the limiter, got one by its policy 1");
+  memset(&odd, 0xA5, sizeof odd);
+  CHECK_EQUAL(rl_headers(limiter, &odd, NULL, NULL, 0, &needed), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "decision must be one of this library, got the source ");
+  CHECK_EQUAL(needed, 7);
+  rl_limiter_free(limiter);
+}
+
+void headers(void) {
+  TEST(a_decision_becomes_header_lines_in_every_style);
+  TEST(a_buffer_too_short_stays_as_it_is);
+  TEST(headers_of_no_decision_are_refused);
+}

@@ -1,0 +1,83 @@
+#include "tests.h"
+
+#include "support/check.h"
+#include "support/limiter.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* Memory may differ by this much between the first and the last tenth of a run. */
+static const long SLACK = 3L << 20;
+
+static long resident_bytes(void) {
+  long pages = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  CHECK(file != NULL);
+  CHECK(fscanf(file, "%*d %ld", &pages) == 1);
+  fclose(file);
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* What goes wrong in between, and must leave nothing behind. */
+static void fail_somehow(rl_limiter *limiter, int number) {
+  rl_policy *policy = NULL;
+  rl_store *store = NULL;
+  rl_decision decision;
+  switch (number % 4) {
+  case 0:
+    CHECK_EQUAL(allow(limiter, "key", 0, &decision), RL_ERR_INVALID_ARGUMENT);
+    return;
+  case 1:
+    CHECK_EQUAL(rl_policy_token_bucket(1, NAN, 1, false, &policy), RL_ERR_INVALID_POLICY);
+    return;
+  case 2:
+    CHECK_EQUAL(rl_store_open("redis://cache?nonsense=1", &store), RL_ERR_INVALID_STORE);
+    return;
+  default:
+    CHECK_EQUAL(rl_allow(limiter, NULL, 1, 1, &decision), RL_ERR_INVALID_ARGUMENT);
+    return;
+  }
+}
+
+/* Calls on a thousand keys, every tenth a failure, every hundredth with a limiter of its own. */
+static void run(const char *dsn, int calls) {
+  rl_limiter *limiter = limiter_on(dsn, 5, 1, 0.001, NULL);
+  long after_first_tenth = 0;
+  for (int i = 0; i < calls; i++) {
+    char key[32];
+    rl_decision decision;
+    if (i % 10 == 0) {
+      fail_somehow(limiter, i / 10);
+    } else if (i % 100 == 1) {
+      rl_limiter *another = limiter_on(dsn, 5, 1, 0.001, NULL);
+      CHECK_EQUAL(allow(another, "key", 1, &decision), RL_OK);
+      rl_limiter_free(another);
+    } else {
+      snprintf(key, sizeof key, "key %d", i % 1000);
+      CHECK_EQUAL(allow(limiter, key, 1 + i % 7, &decision), RL_OK);
+      CHECK(decision.limit == 5 && decision.remaining <= 5);
+    }
+    if (i == calls / 10) {
+      after_first_tenth = resident_bytes();
+    }
+  }
+  rl_limiter_free(limiter);
+  /* Under Valgrind, which keeps what is freed for a while, it is Valgrind that looks for leaks. */
+  CHECK(check_quick() || resident_bytes() - after_first_tenth < SLACK);
+}
+
+static void a_million_calls_in_memory_leave_it_flat(void) {
+  run("memory:?max_keys=5000", check_quick() ? 3000 : 1000000);
+}
+
+static void many_calls_on_redis_leave_memory_flat(void) {
+  server redis = server_start();
+  run(dsn_of(&redis), check_quick() ? 1000 : 100000);
+  server_end(&redis);
+}
+
+void long_run(void) {
+  TEST(a_million_calls_in_memory_leave_it_flat);
+  TEST(many_calls_on_redis_leave_memory_flat);
+}

@@ -1,0 +1,26 @@
+/* The suites, each in the file of its name. */
+#ifndef TESTS_H
+#define TESTS_H
+
+/* Every shared vector, on every store; `folder` holds the files. */
+void vectors(const char *folder);
+
+/* Wrong arguments are refused with a sentence, before anything is asked or changed. */
+void arguments(void);
+
+/* Handles, options and error texts: who owns what, and for how long. */
+void ownership(void);
+
+/* Decisions as HTTP header fields. */
+void headers(void);
+
+/* Many threads and many processes, one budget. */
+void concurrency(void);
+
+/* Servers that are silent, late, away, or have forgotten the script. */
+void faults(void);
+
+/* A million calls. */
+void long_run(void);
+
+#endif
