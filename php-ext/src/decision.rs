@@ -1,0 +1,162 @@
+//! `Decision`: the answer to one call.
+
+use std::sync::Arc;
+
+use ext_php_rs::boxed::ZBox;
+use ext_php_rs::class::RegisteredClass;
+use ext_php_rs::convert::IntoZval as _;
+use ext_php_rs::exception::{PhpException, PhpResult};
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::{ZendHashTable, Zval};
+use ext_php_rs::zend::ce;
+use ratelimit_core as core;
+use ratelimit_core::clock::us_to_seconds;
+use ratelimit_core::{Error, ErrorKind, Limiter, http};
+
+use crate::class::readonly_class;
+use crate::convert::Text;
+use crate::{engine, exception};
+
+/// The header family without `style`.
+const IETF: &str = "ietf";
+
+/// A decision of the core, with the limiter that made it, which knows its policies.
+#[derive(Clone)]
+pub(crate) struct Decision {
+    pub(crate) decision: core::Decision,
+    pub(crate) limiter: Arc<Limiter>,
+}
+
+readonly_class!(
+    Decision,
+    "RateLimit\\Decision",
+    [(ce::arrayaccess, "\\ArrayAccess"), (engine::json_serializable, "\\JsonSerializable")],
+    {
+        "allowed": Bool = |this, value| { value.set_bool(this.decision.allowed()); Ok(()) };
+        "limit": Long = |this, value| { value.set_long(count(this.decision.limit())); Ok(()) };
+        "remaining": Long = |this, value| { value.set_long(count(this.decision.remaining())); Ok(()) };
+        "retryAfter": Double = |this, value| { value.set_double(this.retry_after()); Ok(()) };
+        "resetAfter": Double = |this, value| {
+            value.set_double(us_to_seconds(this.decision.reset_after_us()));
+            Ok(())
+        };
+        "delay": Double = |this, value| { value.set_double(us_to_seconds(this.decision.delay_us())); Ok(()) };
+        "policy": String = |this, value| Ok(value.set_string(this.policy().name(), false)?);
+        "source": String = |this, value| Ok(value.set_string(this.decision.source().as_str(), false)?);
+        "degraded": Bool = |this, value| { value.set_bool(this.decision.degraded()); Ok(()) };
+    }
+);
+
+#[php_impl]
+impl Decision {
+    #[php(vis = "private")]
+    pub(crate) fn __construct() -> PhpResult<Self> {
+        Err("a decision is made by a limiter".into())
+    }
+
+    /// One decision per policy, in the order given.
+    pub(crate) fn each(&self) -> Vec<Self> {
+        vec![self.clone()]
+    }
+
+    /// Header fields, ready to be sent.
+    #[php(defaults(style = IETF))]
+    pub(crate) fn headers(&self, style: Text<'_>) -> PhpResult<ZBox<ZendHashTable>> {
+        let style = style.utf8("style")?.parse().map_err(|error| exception::from_core(&error))?;
+        let mut headers = ZendHashTable::new();
+        for (name, value) in http::headers(&self.decision, self.policy(), style) {
+            headers.insert(name, value)?;
+        }
+        Ok(headers)
+    }
+
+    pub(crate) fn offset_exists(&self, offset: &Zval) -> bool {
+        offset.str().is_some_and(|name| property(name).is_some())
+    }
+
+    pub(crate) fn offset_get(&self, offset: &Zval) -> PhpResult<Zval> {
+        let mut value = Zval::new();
+        match offset.str().and_then(property) {
+            Some(get) => get(self, &mut value)?,
+            None => return Err(unknown(offset)),
+        }
+        Ok(value)
+    }
+
+    pub(crate) fn offset_set(&self, offset: &Zval, value: &Zval) -> PhpResult<()> {
+        let _ = value;
+        Err(exception::readonly(&format!("RateLimit\\Decision::${}", shown(offset))))
+    }
+
+    pub(crate) fn offset_unset(&self, offset: &Zval) -> PhpResult<()> {
+        Err(exception::readonly(&format!("RateLimit\\Decision::${}", shown(offset))))
+    }
+
+    /// All properties; `retryAfter` is null when the call can never pass, since JSON has no infinity.
+    pub(crate) fn json_serialize(&self) -> PhpResult<Zval> {
+        let mut members = ZendHashTable::new();
+        for property in <Self as RegisteredClass>::get_metadata().field_properties() {
+            let mut value = Zval::new();
+            if let Some(get) = property.get {
+                get(self, &mut value)?;
+            }
+            if value.double().is_some_and(f64::is_infinite) {
+                value.set_null();
+            }
+            members.insert(property.name, value)?;
+        }
+        Ok(members.into_zval(false)?)
+    }
+}
+
+impl Decision {
+    /// Seconds until the same call passes; infinite when it never does.
+    fn retry_after(&self) -> f64 {
+        if self.decision.retry_after().is_none() {
+            return f64::INFINITY;
+        }
+        us_to_seconds(self.decision.retry_after_us())
+    }
+
+    /// The policy that ruled.
+    fn policy(&self) -> &core::Policy {
+        &self.limiter.policies()[self.decision.policy()]
+    }
+
+    /// A sentence for an exception's message.
+    pub(crate) fn summary(&self) -> String {
+        let (name, limit) = (self.policy().name(), self.decision.limit());
+        match self.decision.retry_after() {
+            Some(wait) => {
+                format!("the limit {limit} of policy {name:?} is used up; retry after {} s", wait.as_secs_f64())
+            }
+            None => format!("the cost is above the limit {limit} of policy {name:?}"),
+        }
+    }
+}
+
+/// A number of units, which is always below 2^31.
+pub(crate) fn count(units: u64) -> i64 {
+    i64::try_from(units).unwrap_or(i64::MAX)
+}
+
+type Getter = fn(&Decision, &mut Zval) -> PhpResult;
+
+/// The property of that name.
+fn property(name: &str) -> Option<Getter> {
+    let properties = <Decision as RegisteredClass>::get_metadata().field_properties();
+    properties.iter().find(|property| property.name == name).and_then(|property| property.get)
+}
+
+/// An offset for an error text.
+fn shown(offset: &Zval) -> String {
+    offset.string().unwrap_or_else(|| engine::type_name(offset))
+}
+
+/// A misspelled name is told, not answered with null: a null would read as "denied".
+fn unknown(offset: &Zval) -> PhpException {
+    let properties = <Decision as RegisteredClass>::get_metadata().field_properties();
+    let names: Vec<_> = properties.iter().map(|property| property.name).collect();
+    let detail = format!("must be one of {}; got {:?}", names.join(", "), shown(offset));
+    exception::from_core(&Error::argument_error(ErrorKind::InvalidArgument, "offset", detail))
+}

@@ -1,0 +1,38 @@
+//! What PHP loads: the module with its settings, classes and `phpinfo()` section.
+
+use ext_php_rs::internal::startup_guard;
+use ext_php_rs::prelude::*;
+
+use crate::class::{self, OR_ARRAY, OR_OBJECT};
+use crate::clock::{self, ManualClock};
+use crate::decision::Decision;
+use crate::limiter::Limiter;
+use crate::policy::Policy;
+use crate::store::Store;
+use crate::{exception, info, ini, token_bucket};
+
+#[php_module]
+#[php(startup = start)]
+pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
+    module.name("ratelimit").version(ratelimit_core::VERSION).info_function(info::print)
+}
+
+/// Runs once per process, or once per restart of a server that restarts its modules.
+fn start(_type: i32, module: i32) -> i32 {
+    startup_guard(|| {
+        ini::register(module);
+        exception::register()?;
+        clock::register()?;
+        class::register::<ManualClock>()?;
+        class::register::<Policy>()?;
+        class::register::<Store>()?;
+        class::register::<Decision>()?;
+        class::register::<Limiter>()?;
+        class::widen::<Limiter>(c"__construct", 0, OR_ARRAY);
+        class::widen::<Store>(c"redis", 0, OR_OBJECT);
+        if ini::global_token_bucket() {
+            token_bucket::register()?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,10 @@
+<?php
+
+namespace RateLimit\Exception;
+
+/**
+ * An argument out of range that belongs to none of the more specific classes: `onError`, `share`, `style`, a clock's instant.
+ */
+class InvalidArgument extends \InvalidArgumentException implements RateLimitException
+{
+}

@@ -1,0 +1,23 @@
+--TEST--
+phpinfo() shows version, stores, open connections, scripts and settings
+--INI--
+ratelimit.store="memory:?max_keys=5"
+--FILE--
+<?php
+(new ReflectionExtension('ratelimit'))->info();
+?>
+--EXPECTF--
+
+ratelimit
+
+ratelimit => enabled
+Version => %d.%d.%d
+Stores => memory, redis
+Open connections => 0
+
+Script => SHA-1
+token_bucket => %r[0-9a-f]{40}%r
+
+Directive => Local Value => Master Value
+ratelimit.store => memory:?max_keys=5 => memory:?max_keys=5
+ratelimit.global_token_bucket => 1 => 1

@@ -1,0 +1,233 @@
+<?php
+
+declare(strict_types=1);
+
+namespace RateLimit\Tests\Unit;
+
+use PHPUnit\Framework\TestCase;
+use RateLimit\Exception\StoreUnavailable;
+use RateLimit\Limiter;
+use RateLimit\Policy;
+use RateLimit\Store;
+use RateLimit\Tests\FakeServer;
+use RateLimit\Tests\RedisServer;
+use RateLimit\Tests\Wait;
+
+/**
+ * The server forgets, restarts, stops or falls silent: a right answer or a typed error in time, and counted once.
+ */
+final class FailureTest extends TestCase
+{
+    /** Seconds: the time limit of the calls here, and what a machine under load may add. */
+    private const LIMIT = 0.1;
+    private const PATIENCE = 0.3;
+
+    public function testAForgottenScriptIsSentAgainAndCountedOnce(): void
+    {
+        $server = new RedisServer();
+        $limiter = $this->limiter($server->dsn());
+        $remaining = static fn () => $limiter->allow('k')->remaining;
+        self::assertSame([9, 8, 7], [$remaining(), $remaining(), $remaining()]);
+        $server->connection()->script('flush');
+        self::assertSame([6, 5, 4], [$remaining(), $remaining(), $remaining()]);
+        self::assertSame(2, $server->calls('eval'), 'at first and after the flush');
+        self::assertSame(0, $server->calls('script|load'));
+    }
+
+    public function testARestartedServerIsFoundAgainWithoutAnError(): void
+    {
+        $server = new RedisServer();
+        $limiter = $this->limiter($server->dsn());
+        $remaining = static fn () => $limiter->allow('k')->remaining;
+        self::assertSame([9, 8, 7], [$remaining(), $remaining(), $remaining()]);
+        $server->restart();
+        self::assertSame([9, 8, 7], [$remaining(), $remaining(), $remaining()]);
+    }
+
+    public function testAServerThatIsGoneIsATypedErrorAtOnce(): void
+    {
+        $server = new RedisServer();
+        $limiter = $this->limiter($server->dsn());
+        $limiter->allow('k');
+        $server->stop();
+        for ($call = 0; $call < 3; $call++) {
+            self::assertContains($this->failureOf($limiter)->kind, ['refused', 'closed']);
+        }
+        $server->start();
+        self::assertSame(9, $limiter->allow('k')->remaining);
+    }
+
+    public function testAListenerThatNeverAnswersIsATimeoutWithinTheDeadline(): void
+    {
+        $socket = stream_socket_server('tcp://127.0.0.1:0');
+        $limiter = $this->limiter($this->dsn(stream_socket_get_name($socket, false)));
+        for ($call = 0; $call < 3; $call++) {
+            self::assertSame('timeout', $this->failureOf($limiter)->kind);
+        }
+    }
+
+    public function testAServerThatFallsSilentIsATimeoutAndNotAskedTwice(): void
+    {
+        $server = new RedisServer();
+        $limiter = $this->limiter(Store::redis($server->dsn(), self::LIMIT, self::LIMIT));
+        self::assertSame(9, $limiter->allow('k')->remaining);
+        $server->signal(SIGSTOP);
+        try {
+            self::assertSame('timeout', $this->failureOf($limiter)->kind);
+        } finally {
+            $server->signal(SIGCONT);
+        }
+        // The stopped server may or may not have carried out the call that timed out, but no more than that one.
+        self::assertContains($limiter->allow('k')->remaining, [8, 7]);
+    }
+
+    public function testALateAnswerIsNotHandedToTheNextCaller(): void
+    {
+        $late = [0.3, "*4\r\n:0\r\n:0\r\n:5000000\r\n:9000000\r\n"];
+        $server = new FakeServer([$late, [0.0, "*4\r\n:1\r\n:7\r\n:0\r\n:3000000\r\n"]]);
+        $limiter = $this->limiter($this->dsn($server->address()));
+        self::assertSame('timeout', $this->failureOf($limiter)->kind);
+        for ($call = 0; $call < 3; $call++) {
+            $decision = $limiter->allow('fast');
+            self::assertSame([true, 7], [$decision->allowed, $decision->remaining]);
+        }
+    }
+
+    /**
+     * @dataProvider answers
+     */
+    public function testAnAnswerThatIsNoneIsATypedErrorAndNeverAllowed(string $answer, string $kind): void
+    {
+        $server = new FakeServer([[0.0, $answer]]);
+        $failure = $this->failureOf($this->limiter($this->dsn($server->address())));
+        self::assertSame($kind, $failure->kind);
+        self::assertStringNotContainsString("\0", $failure->getMessage());
+    }
+
+    public static function answers(): iterable
+    {
+        yield 'garbage' => ["HTTP/1.1 400 Bad Request\r\n\r\n", 'protocol'];
+        yield 'bytes that are no text' => ["\0\xff\r\n", 'protocol'];
+        yield 'a status' => ["+OK\r\n", 'protocol'];
+        yield 'numbers that make no decision' => ["*4\r\n:1\r\n:99999\r\n:0\r\n:0\r\n", 'protocol'];
+        yield 'replica' => ["-READONLY You can't write against a read only replica.\r\n", 'readonly'];
+        yield 'loading' => ["-LOADING Redis is loading the dataset in memory\r\n", 'loading'];
+        yield 'busy' => ["-BUSY Redis is busy running a script.\r\n", 'busy'];
+        yield 'no access' => ["-NOPERM this user has no permissions\r\n", 'noperm'];
+        yield 'no login' => ["-NOAUTH Authentication required.\r\n", 'noperm'];
+        yield 'no memory' => ["-OOM command not allowed when used memory > 'maxmemory'.\r\n", 'oom'];
+        yield 'wrong type' => ["-WRONGTYPE Operation against a key holding the wrong kind of value\r\n", 'wrongtype'];
+        yield 'a NUL byte in an error' => ["-ERR a\0b\r\n", 'protocol'];
+    }
+
+    public function testAKeyThatHoldsSomethingElseNeverLetsMoreThroughThanTheLimit(): void
+    {
+        $server = new RedisServer();
+        $redis = $server->connection();
+        $limiter = $this->limiter($server->dsn());
+        $fill = [
+            'string' => static fn (string $key) => $redis->set($key, 'hello'),
+            'empty string' => static fn (string $key) => $redis->set($key, ''),
+            'list' => static fn (string $key) => $redis->rPush($key, 'a'),
+            'hash' => static fn (string $key) => $redis->hSet($key, 'field', 'abc'),
+        ];
+        foreach ($fill as $what => $put) {
+            $limiter->allow($what);
+            $stored = "rl:tb:default:{{$what}}";
+            if ($what === 'empty string') {
+                $stored = $redis->keys('rl:tb:default:{#*}')[0];
+            }
+            self::assertSame(1, $redis->exists($stored));
+            $redis->del($stored);
+            $put($stored);
+            $passed = 0;
+            for ($call = 0; $call < 15; $call++) {
+                try {
+                    $passed += (int) $limiter->allow($what)->allowed;
+                } catch (StoreUnavailable $failure) {
+                    self::assertSame('wrongtype', $failure->kind);
+                }
+            }
+            self::assertLessThanOrEqual(10, $passed, $what);
+        }
+    }
+
+    /**
+     * @dataProvider rules
+     */
+    public function testTheFailureRuleAnswersInTheStoresPlaceAndSaysSo(string $rule, bool $allowed, int $remaining, string $source): void
+    {
+        $limiter = new Limiter(Policy::tokenBucket(10, 1.0, 3600.0), 'redis://127.0.0.1:' . Wait::freePort(), $rule, 5);
+        $decision = $limiter->allow("rule {$rule}");
+        self::assertSame([$allowed, $remaining, $source, true], [
+            $decision->allowed, $decision->remaining, $decision->source, $decision->degraded,
+        ]);
+        if (!$allowed) {
+            self::assertGreaterThan(0.0, $decision->retryAfter);
+            self::assertArrayHasKey('Retry-After', $decision->headers());
+        }
+    }
+
+    public static function rules(): iterable
+    {
+        yield ['open', true, 0, 'fail_open'];
+        yield ['closed', false, 0, 'fail_closed'];
+        // A fifth of ten, less the one that passed.
+        yield ['local', true, 1, 'local'];
+    }
+
+    public function testTheRuleKeepsTheDeadlineOnASilentServerAndEndsWhenItIsBack(): void
+    {
+        $server = new RedisServer();
+        $store = Store::redis($server->dsn(), self::LIMIT, self::LIMIT);
+        $limiter = new Limiter(Policy::tokenBucket(100, 1.0, 3600.0), $store, 'closed');
+        self::assertSame('store', $limiter->allow('k')->source);
+        $server->signal(SIGSTOP);
+        try {
+            for ($call = 0; $call < 3; $call++) {
+                $started = microtime(true);
+                self::assertSame('fail_closed', $limiter->allow('k')->source);
+                self::assertLessThan(self::LIMIT + self::PATIENCE, microtime(true) - $started);
+            }
+        } finally {
+            $server->signal(SIGCONT);
+        }
+        $limiter->allow('k');
+        self::assertSame('store', $limiter->allow('k')->source);
+    }
+
+    public function testLongWaitsAreNeitherCutNorNegative(): void
+    {
+        $server = new RedisServer();
+        foreach ([25 * 86400.0, 2_500_000.001] as $interval) {
+            $limiter = new Limiter(Policy::tokenBucket(1, 1.0, $interval), $server->dsn());
+            self::assertTrue($limiter->allow("{$interval}")->allowed);
+            $decision = $limiter->allow("{$interval}");
+            self::assertFalse($decision->allowed);
+            self::assertEqualsWithDelta($interval, $decision->retryAfter, 5.0);
+            self::assertEqualsWithDelta($interval * 1e3, $server->connection()->pttl("rl:tb:default:{{$interval}}"), 10_000);
+        }
+    }
+
+    private function limiter(mixed $store): Limiter
+    {
+        return new Limiter(Policy::tokenBucket(10, 1.0, 3600.0), $store);
+    }
+
+    private function dsn(string $address): string
+    {
+        return "redis://{$address}?timeout=" . self::LIMIT . '&connect_timeout=' . self::LIMIT;
+    }
+
+    private function failureOf(Limiter $limiter): StoreUnavailable
+    {
+        $started = microtime(true);
+        try {
+            $limiter->allow('k');
+        } catch (StoreUnavailable $failure) {
+            self::assertLessThan(self::LIMIT + self::PATIENCE, microtime(true) - $started);
+            return $failure;
+        }
+        self::fail('it was decided');
+    }
+}
