@@ -42,10 +42,13 @@ need_apt() {
         fail "apt-get could not install ${missing[*]}; the lines above say why. To try by hand, as root: $install"
 }
 
-# need_php: PHP 8.2 or newer with what building an extension takes, the distribution's where there is none yet.
+# need_php PACKAGE…: PHP 8.2 or newer with what building an extension takes, the distribution's where there is none
+# yet; together with further packages, so that all that is missing is named at once.
 need_php() {
-    if ! command -v php >/dev/null || ! command -v php-config >/dev/null; then
-        need_apt php-cli php-dev
+    if command -v php >/dev/null && command -v php-config >/dev/null; then
+        need_apt "$@"
+    else
+        need_apt php-cli php-dev "$@"
     fi
     php -r 'exit(PHP_VERSION_ID >= 80200 ? 0 : 1);' ||
         fail "PHP 8.2 or newer is needed, and $(command -v php) is $(php -r 'echo PHP_VERSION;'). Put a newer php and php-config first in PATH."
@@ -60,17 +63,20 @@ need_cargo() {
     PATH=$bin:$PATH
 }
 
-# target_dir: the folder cargo builds into.
+# target_dir: the folder that cargo, run in the root folder, builds into.
 target_dir() {
-    printf '%s\n' "${CARGO_TARGET_DIR:-$root/target}"
+    local folder=${CARGO_TARGET_DIR:-target}
+    case $folder in
+    /*) printf '%s\n' "$folder" ;;
+    *) printf '%s\n' "$root/$folder" ;;
+    esac
 }
 
 # build_php_extension: builds ratelimit for the php in PATH and leaves its path in $extension.
 build_php_extension() {
     need_cargo
-    need_php
     # gcc compiles and links; libclang reads PHP's headers.
-    need_apt gcc libc6-dev libclang-dev
+    need_php gcc libc6-dev libclang-dev
     say "building the PHP extension (the first time takes a few minutes)"
     (cd "$root" && cargo build --release --package ratelimit-php) ||
         fail "the extension could not be built; the lines above say why."
