@@ -1,1 +1,56 @@
-//! Under construction.
+//! The Python module of ratelimit: converts arguments and results, and decides nothing.
+//!
+//! The module is `ratelimit_rs._native`; what users import is re-exported by the Python package around it, which also
+//! holds the exceptions.
+//!
+//! # The interpreter's lock
+//!
+//! It is let go around every call that may wait for a server, and kept during a decision of the memory store: that
+//! takes about a hundred nanoseconds, less than letting go and taking it again, and it means that no `os.fork()` can
+//! happen while another thread is inside the store.
+
+mod limiter;
+
+mod policy;
+
+mod decision;
+
+mod store;
+
+mod redis_client;
+
+mod clock;
+
+mod token_bucket;
+
+mod key;
+
+mod number;
+
+mod error;
+
+use ratelimit_core as core;
+
+/// The native half of `ratelimit_rs`. Private: import from `ratelimit_rs`.
+#[pyo3::pymodule]
+mod _native {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::clock::ManualClock;
+    #[pymodule_export]
+    use crate::decision::{Decision, restore_decision};
+    #[pymodule_export]
+    use crate::limiter::Limiter;
+    #[pymodule_export]
+    use crate::policy::{Policy, restore_policy};
+    #[pymodule_export]
+    use crate::store::Store;
+    #[pymodule_export]
+    use crate::token_bucket::TokenBucket;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", crate::core::VERSION)
+    }
+}

@@ -1,0 +1,39 @@
+"""Rate limits decided in one place, in memory or in Redis.
+
+>>> from ratelimit_rs import Limiter, Policy, Store
+>>> limiter = Limiter(Policy.token_bucket(10, 1), Store.memory())
+>>> decision = limiter.allow("user:42")
+>>> decision.allowed, decision.remaining
+(True, 9)
+"""
+
+# The exceptions come first: the native module raises them.
+from .errors import (
+    InvalidArgument,
+    InvalidCost,
+    InvalidPolicy,
+    InvalidStore,
+    LimitExceeded,
+    RateLimitError,
+    StoreUnavailable,
+    WaitTooLong,
+)
+from ._native import Decision, Limiter, ManualClock, Policy, Store, TokenBucket, __version__
+
+__all__ = [
+    "Decision",
+    "InvalidArgument",
+    "InvalidCost",
+    "InvalidPolicy",
+    "InvalidStore",
+    "LimitExceeded",
+    "Limiter",
+    "ManualClock",
+    "Policy",
+    "RateLimitError",
+    "Store",
+    "StoreUnavailable",
+    "TokenBucket",
+    "WaitTooLong",
+    "__version__",
+]

@@ -1,0 +1,107 @@
+//! Where "now" comes from, when the caller says so.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit, intern};
+
+use crate::core::clock::{self, Clock as _};
+use crate::core::{self, ErrorKind};
+use crate::error;
+use crate::number::{Given, instant_us, real, type_name};
+
+/// A clock that moves only when told to, so that tests never sleep.
+///
+/// `now` is in seconds since 1970 and kept to the microsecond.
+///
+/// >>> clock = ManualClock()
+/// >>> limiter = Limiter(Policy.token_bucket(1, 1, 10.0), Store.memory(), clock=clock)
+/// >>> limiter.allow("job").allowed, limiter.allow("job").allowed
+/// (True, False)
+/// >>> clock.advance(10)
+/// >>> limiter.allow("job").allowed
+/// True
+#[derive(Debug)]
+#[pyclass(frozen, module = "ratelimit_rs")]
+pub(crate) struct ManualClock {
+    clock: Arc<core::ManualClock>,
+}
+
+#[pymethods]
+impl ManualClock {
+    #[new]
+    #[pyo3(signature = (now = Given(None)), text_signature = "(now=1700000000.0)")]
+    fn new(now: Given<'_, '_>) -> PyResult<Self> {
+        let now = now.or(1_700_000_000.0, |now| real(ErrorKind::InvalidArgument, "now", now))?;
+        // Checked here, since the core would bring it into range.
+        instant_us("now", now)?;
+        Ok(Self { clock: Arc::new(core::ManualClock::new(now)) })
+    }
+
+    /// Moves the clock by so many seconds; a negative number moves it back.
+    fn advance(&self, seconds: &Bound<'_, PyAny>) -> PyResult<()> {
+        let seconds = real(ErrorKind::InvalidArgument, "seconds", seconds)?;
+        if !seconds.is_finite() {
+            let detail = format!("must be a finite number, got {seconds}");
+            return Err(error::argument(ErrorKind::InvalidArgument, "seconds", detail));
+        }
+        self.clock.advance(seconds);
+        Ok(())
+    }
+
+    /// Seconds since 1970.
+    fn now(&self) -> f64 {
+        clock::us_to_seconds(self.clock.now_us())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("ManualClock({:?})", self.now())
+    }
+}
+
+/// The clock of a limiter.
+#[derive(Debug)]
+pub(crate) enum Clock {
+    /// The store's own.
+    Store,
+    /// One that needs no interpreter.
+    Manual(Arc<core::ManualClock>),
+    /// Any object with a method `now`.
+    Python(Py<PyAny>),
+}
+
+impl Clock {
+    pub(crate) fn of(clock: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let Some(clock) = clock else { return Ok(Self::Store) };
+        if let Ok(manual) = clock.cast::<ManualClock>() {
+            return Ok(Self::Manual(manual.get().clock.clone()));
+        }
+        let now = clock.getattr_opt(intern!(clock.py(), "now"))?;
+        if now.is_some_and(|now| now.is_callable()) {
+            return Ok(Self::Python(clock.clone().unbind()));
+        }
+        let name = type_name(clock);
+        Err(PyTypeError::new_err(format!("clock must be a ManualClock or an object with a method now(), got {name}")))
+    }
+
+    /// The caller's time in microseconds since 1970, if there is one. May run Python code, so no lock may be held.
+    pub(crate) fn now_us(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        match self {
+            Self::Store => Ok(None),
+            Self::Manual(clock) => Ok(Some(clock.now_us())),
+            Self::Python(clock) => {
+                let now = clock.bind(py).call_method0(intern!(py, "now"))?;
+                let seconds = real(ErrorKind::InvalidArgument, "clock.now()", &now)?;
+                instant_us("clock.now()", seconds).map(Some)
+            }
+        }
+    }
+
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Self::Python(clock) => visit.call(clock),
+            _ => Ok(()),
+        }
+    }
+}

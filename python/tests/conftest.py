@@ -1,0 +1,58 @@
+"""Servers for the tests; nothing here needs one that somebody else started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from servers import RedisServer, SilentListener
+
+from ratelimit_rs import Store
+
+
+@pytest.fixture(autouse=True)
+def _no_default_store_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RATELIMIT_STORE", raising=False)
+
+
+@pytest.fixture(scope="session")
+def _shared_server() -> Iterator[RedisServer]:
+    server = RedisServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def server(_shared_server: RedisServer) -> RedisServer:
+    """A Redis server that is empty, knows no script and has counted nothing."""
+    with _shared_server.client() as client:
+        client.flushall()
+        client.script_flush()
+        client.config_resetstat()
+    return _shared_server
+
+
+@pytest.fixture
+def own_server() -> Iterator[RedisServer]:
+    """A Redis server that the test may stop."""
+    server = RedisServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def silent() -> Iterator[SilentListener]:
+    """A listener that never answers."""
+    listener = SilentListener()
+    yield listener
+    listener.close()
+
+
+@pytest.fixture(params=["memory", "redis"])
+def store(request: pytest.FixtureRequest) -> Store:
+    """Each store in turn, empty."""
+    if request.param == "memory":
+        return Store.memory()
+    server: RedisServer = request.getfixturevalue("server")
+    # The deadline is generous where the test is not about time: the machine may be busy.
+    return Store.redis(server.dsn, timeout=5, connect_timeout=5)

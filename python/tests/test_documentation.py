@@ -1,0 +1,56 @@
+"""What the documentation shows is what happens."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ratelimit_rs
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_the_examples_of_the_readme_run() -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
+    assert blocks
+    for block in blocks:
+        command = [sys.executable, "-W", "error", "-c", block]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert (ended.returncode, ended.stderr) == (0, ""), block
+
+
+def documented() -> list[tuple[str, str]]:
+    """Every docstring of the package that shows something."""
+    found = [("ratelimit_rs", ratelimit_rs.__doc__ or "")]
+    for name in ratelimit_rs.__all__:
+        thing = getattr(ratelimit_rs, name)
+        found.append((name, thing.__doc__ or ""))
+        if isinstance(thing, type):
+            members = {member: getattr(thing, member) for member in vars(thing) if not member.startswith("_")}
+            found += [(f"{name}.{member}", value.__doc__ or "") for member, value in members.items()]
+    return [(name, text) for name, text in found if ">>>" in text]
+
+
+@pytest.mark.parametrize(("name", "text"), documented(), ids=lambda value: value if len(value) < 40 else "")
+def test_the_examples_of_a_docstring_give_what_they_say(name: str, text: str) -> None:
+    names = {public: getattr(ratelimit_rs, public) for public in ratelimit_rs.__all__}
+    example = doctest.DocTestParser().get_doctest(text, names, name, None, None)
+    results = doctest.DocTestRunner(verbose=False).run(example)
+    assert results.attempted > 0
+    assert results.failed == 0
+
+
+def test_everything_public_is_documented() -> None:
+    for name in ratelimit_rs.__all__:
+        thing = getattr(ratelimit_rs, name)
+        if not isinstance(thing, type):
+            continue
+        assert thing.__doc__, name
+        for member, value in vars(thing).items():
+            if not member.startswith("_") and (callable(value) or isinstance(value, staticmethod)):
+                assert getattr(thing, member).__doc__, f"{name}.{member}"
