@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use once_cell::sync::Lazy;
+use smallvec::SmallVec;
 
 use crate::algorithm::{Verb, Verdict};
 use crate::error::Result;
@@ -64,24 +65,67 @@ impl Open {
     }
 }
 
-/// One atomic step, as a value that every store carries out: embedded stores by the Rust model, Redis by its twin.
+/// One atomic step, as a value that every store carries out: embedded stores by the Rust models, Redis by their twins.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation<'a> {
-    pub(crate) verb: Verb,
-    pub(crate) policy: &'a Policy,
-    pub(crate) key: &'a [u8],
+    pub(crate) action: Action,
+    /// What is charged: all or nothing.
+    pub(crate) charges: &'a [Charge<'a>],
     pub(crate) cost: u64,
     /// The caller's time; the store's own without it.
     pub(crate) now_us: Option<u64>,
+    /// Where the answer is remembered, and looked for first.
+    pub(crate) token: Option<&'a [u8]>,
 }
+
+/// One policy and the key it is charged to, as stored.
+#[derive(Debug, Clone, Copy)]
+pub struct Charge<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) key: &'a [u8],
+}
+
+/// What an operation does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Takes nothing, and says what [`Allow`](Self::Allow) would.
+    Peek,
+    /// Takes the cost if it passes now.
+    Allow,
+    /// Takes the cost if it passes within a wait.
+    Reserve {
+        /// The longest wait that is accepted, in microseconds.
+        max_wait_us: u64,
+    },
+    /// Gives the cost back.
+    Refund,
+}
+
+impl Action {
+    /// The verb of the models, and whether it is carried out.
+    pub(crate) const fn verb(self) -> (Verb, bool) {
+        match self {
+            Self::Peek => (Verb::Allow, false),
+            Self::Allow => (Verb::Allow, true),
+            Self::Reserve { max_wait_us } => (Verb::Reserve { max_wait_us }, true),
+            Self::Refund => (Verb::Refund, true),
+        }
+    }
+}
+
+/// One verdict per policy.
+pub type Verdicts = SmallVec<[Verdict; 1]>;
+
+/// How long the answer to an idempotency token is remembered.
+pub(crate) const TOKEN_LIFETIME: Duration = Duration::from_mins(1);
 
 /// Keeps the state of every key, and changes it in atomic steps.
 ///
-/// Made by [`open`], [`memory`] or [`RedisStore::open`]; the operations are this crate's, so it is not for others to
+/// Made by [`open`], [`memory`] or [`RedisStore::new`]; the operations are this crate's, so it is not for others to
 /// implement.
 pub trait Store: Send + Sync + fmt::Debug + sealed::Sealed {
-    /// Decides, and changes the state accordingly, in one step that nobody else's step comes between.
-    fn decide(&self, operation: &Operation<'_>) -> Result<Verdict>;
+    /// Decides, and changes the states accordingly, in one step that nobody else's step comes between.
+    fn decide(&self, operation: &Operation<'_>) -> Result<Verdicts>;
 
     /// Forgets a key, given as stored.
     fn reset(&self, key: &[u8]) -> Result<()>;
