@@ -5,8 +5,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Instants and waits stay below this (the year 2255), so that a Lua number holds them and their sums exactly.
-pub const MAX_INSTANT_US: u64 = 1 << 53;
+/// Instants stay below this (the year 2112), so that a Lua number holds them and what is added to them exactly.
+pub const MAX_INSTANT_US: u64 = 1 << 52;
 
 /// A source of time, given to a limiter to override the store's own.
 ///
@@ -14,6 +14,11 @@ pub const MAX_INSTANT_US: u64 = 1 << 53;
 pub trait Clock: Send + Sync {
     /// Microseconds since 1970.
     fn now_us(&self) -> u64;
+
+    /// Lets so much time pass. A clock that is moved by hand moves, instead of letting the thread sleep.
+    fn sleep_us(&self, us: u64) {
+        std::thread::sleep(std::time::Duration::from_micros(us));
+    }
 }
 
 /// The wall clock of this machine.
@@ -85,6 +90,10 @@ impl ManualClock {
 impl Clock for ManualClock {
     fn now_us(&self) -> u64 {
         self.now_us.load(Ordering::SeqCst)
+    }
+
+    fn sleep_us(&self, us: u64) {
+        self.advance_us(i64::try_from(us).unwrap_or(i64::MAX));
     }
 }
 

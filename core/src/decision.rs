@@ -1,5 +1,6 @@
 //! The answer to one call.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::algorithm::{NEVER_US, Verdict};
@@ -14,6 +15,8 @@ pub struct Decision {
     limit: u64,
     policy: u32,
     source: Source,
+    /// One per policy, where there are several.
+    each: Option<Arc<[Decision]>>,
 }
 
 /// Where an answer came from.
@@ -35,6 +38,10 @@ pub enum Source {
 }
 
 impl Source {
+    /// Every source.
+    pub const ALL: [Self; 6] =
+        [Self::Store, Self::DenyCache, Self::Lease, Self::Local, Self::FailOpen, Self::FailClosed];
+
     /// The name used in every language: `store`, `deny_cache`, `lease`, `local`, `fail_open` or `fail_closed`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -51,7 +58,29 @@ impl Source {
 impl Decision {
     /// A decision made of its numbers, for bindings that hand one out as numbers and take it back.
     pub const fn new(verdict: Verdict, limit: u64, policy: u32, source: Source) -> Self {
-        Self { verdict, limit, policy, source }
+        Self { verdict, limit, policy, source, each: None }
+    }
+
+    /// The decision over those of several policies: allowed when all are, ruled by the refusing one with the longest wait, else by the
+    /// one with the least left in proportion to its limit.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    pub fn over(each: Vec<Self>) -> Self {
+        let refusing = each.iter().filter(|decision| !decision.allowed());
+        // Of equals the first rules: `max_by_key` would give the last.
+        let ruling = refusing
+            .min_by_key(|decision| u64::MAX - decision.verdict.retry_after_us)
+            .or_else(|| each.iter().min_by(|a, b| (a.remaining() * b.limit).cmp(&(b.remaining() * a.limit))))
+            .expect("there is at least one policy");
+        let delay_us = each.iter().map(|decision| decision.verdict.delay_us).max().unwrap_or(0);
+        let verdict = Verdict { delay_us: if ruling.allowed() { delay_us } else { 0 }, ..ruling.verdict };
+        Self { verdict, each: None, ..*ruling }.with_each(each)
+    }
+
+    fn with_each(self, each: Vec<Self>) -> Self {
+        Self { each: Some(each.into()), ..self }
     }
 
     /// Whether the call may go ahead.
@@ -90,6 +119,14 @@ impl Decision {
     /// The position of the policy that ruled: refused with the longest wait, or has least left.
     pub const fn policy(&self) -> usize {
         self.policy as usize
+    }
+
+    /// One decision per policy, in the order given to the limiter.
+    pub fn each(&self) -> &[Self] {
+        match &self.each {
+            Some(each) => each,
+            None => std::slice::from_ref(self),
+        }
     }
 
     /// Where the answer came from.

@@ -126,6 +126,10 @@ impl Error {
         Self { kind: ErrorKind::Internal, argument: None, detail: detail.into() }
     }
 
+    pub(crate) fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
+        Self { kind, argument: None, detail: detail.into() }
+    }
+
     pub(crate) fn policy(argument: &'static str, detail: impl Into<String>) -> Self {
         Self::argument_error(ErrorKind::InvalidPolicy, argument, detail)
     }

@@ -1,5 +1,7 @@
 //! From (algorithm, name, the user's key) to the key a store knows.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -38,25 +40,49 @@ pub(crate) struct KeyStyle {
 }
 
 impl KeySpace {
-    pub(crate) fn of(policy: &Policy) -> Self {
-        let name = utf8_percent_encode(policy.name(), NAME);
-        Self { head: format!("{}:{name}:{{", policy.tag()).into_bytes().into_boxed_slice() }
+    /// The spaces of a limiter's policies, one each.
+    ///
+    /// Policies of one algorithm and one name are told apart by their windows, so that "3 per minute and 30 per day"
+    /// works without names. Two that do not differ in that either are one budget charged twice: `None`.
+    pub(crate) fn of_all(policies: &[Policy]) -> Option<SmallVec<[Self; 1]>> {
+        let twins = |policy: &Policy| {
+            let same = |other: &&Policy| other.tag() == policy.tag() && other.name() == policy.name();
+            policies.iter().filter(same).count() > 1
+        };
+        let spaces: SmallVec<[Self; 1]> = policies.iter().map(|policy| Self::of(policy, twins(policy))).collect();
+        let unlike = |(index, space): (usize, &Self)| spaces[..index].iter().all(|other| other.head != space.head);
+        spaces.iter().enumerate().all(unlike).then_some(spaces)
+    }
+
+    fn of(policy: &Policy, with_window: bool) -> Self {
+        let mut head = format!("{}:{}", policy.tag(), utf8_percent_encode(policy.name(), NAME));
+        if with_window {
+            // No name has a tilde.
+            let _ = write!(head, "~{}", policy.window_us());
+        }
+        head += ":{";
+        Self { head: head.into_bytes().into_boxed_slice() }
     }
 
     pub(crate) fn key(&self, style: &KeyStyle, key: &[u8]) -> StoredKey {
-        let mut stored = StoredKey::from_slice(&self.head);
-        if style.hash_all || !is_plain(key) {
-            stored.push(b'#');
-            stored.extend_from_slice(URL_SAFE_NO_PAD.encode(style.digest(key)).as_bytes());
-        } else {
-            stored.extend_from_slice(key);
-        }
+        let mut stored = StoredKey::with_capacity(self.head.len() + key.len().min(MAX_PLAIN) + 1);
+        stored.extend_from_slice(&self.head);
+        style.write(&mut stored, key);
         stored.push(b'}');
         stored
     }
 }
 
 impl KeyStyle {
+    fn write(&self, stored: &mut StoredKey, key: &[u8]) {
+        if self.hash_all || !is_plain(key) {
+            stored.push(b'#');
+            stored.extend_from_slice(URL_SAFE_NO_PAD.encode(self.digest(key)).as_bytes());
+        } else {
+            stored.extend_from_slice(key);
+        }
+    }
+
     fn digest(&self, key: &[u8]) -> [u8; 32] {
         match &self.secret {
             None => Sha256::digest(key).into(),
@@ -69,11 +95,22 @@ impl KeyStyle {
     }
 }
 
+/// The key under which the answer to an idempotency token is kept, on the node of the state it belongs to.
+pub(crate) fn token_key(state: &[u8], style: &KeyStyle, token: &[u8]) -> StoredKey {
+    let mut stored = StoredKey::from_slice(b"tk:");
+    stored.extend_from_slice(state);
+    stored.push(b':');
+    style.write(&mut stored, token);
+    stored
+}
+
 /// Whether a key can stand in a hash tag as it is: short, printable, and no brace that would end the tag early.
+// Every byte is looked at, without leaving early: that way the compiler looks at many at once.
+#[allow(clippy::needless_bitwise_bool)]
 fn is_plain(key: &[u8]) -> bool {
     (1..=MAX_PLAIN).contains(&key.len())
         && key[0] != b'#'
-        && key.iter().all(|&byte| (b'!'..=b'~').contains(&byte) && byte != b'{' && byte != b'}')
+        && key.iter().fold(true, |plain, &byte| plain & (b'!'..=b'~').contains(&byte) & (byte != b'{') & (byte != b'}'))
 }
 
 #[cfg(test)]
@@ -82,7 +119,7 @@ mod tests {
 
     fn stored(name: &str, key: &[u8], style: &KeyStyle) -> String {
         let policy = Policy::token_bucket(1, 1.0, 1.0).and_then(|policy| policy.named(name)).expect("a valid policy");
-        String::from_utf8(KeySpace::of(&policy).key(style, key).to_vec()).expect("stored keys are ASCII")
+        String::from_utf8(KeySpace::of(&policy, false).key(style, key).to_vec()).expect("stored keys are ASCII")
     }
 
     #[test]

@@ -47,7 +47,7 @@ mod process;
 pub use clock::{Clock, ManualClock};
 pub use decision::{Decision, Source};
 pub use error::{Error, ErrorKind, Result, StoreErrorKind};
-pub use limiter::{Call, Limiter, LimiterBuilder};
+pub use limiter::{Call, Keys, Limiter, LimiterBuilder, Policies, WaitStep, Waiting};
 pub use policy::Policy;
 pub use resilience::FailureRule;
 

@@ -1,210 +1,209 @@
-//! A policy bound to a store and to options: what a program holds.
+//! Policies bound to a store and to options: what a program holds.
+
+mod builder;
+
+mod call;
+
+mod wait;
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::algorithm::{MAX_UNITS, Verb};
+use smallvec::SmallVec;
+
+pub use builder::{LimiterBuilder, Policies};
+pub use call::{Call, Keys};
+pub use wait::{WaitStep, Waiting};
+
+use crate::algorithm::MAX_UNITS;
 use crate::clock::{Clock, MAX_INSTANT_US};
 use crate::decision::{Decision, Source};
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::{KeySpace, KeyStyle};
+use crate::key::{self, KeySpace, KeyStyle, StoredKey};
 use crate::policy::Policy;
-use crate::resilience::{FailureRule, Fallback};
-use crate::store::{self, Operation, Store};
+use crate::resilience::Fallback;
+use crate::store::{Action, Charge, Operation, Store, Verdicts};
 
-/// Decides by one policy, with the state in one store.
+/// Decides by one policy or several, with the state in one store.
 ///
-/// Cheap to build: nothing is sent to the store until the first call, so one limiter per request costs no round trip.
-/// All methods may be called from any thread.
+/// Several policies are charged all or none, in one atomic step. Cheap to build: nothing is sent to the store until
+/// the first call, so one limiter per request costs no round trip. All methods may be called from any thread.
+///
+/// Every verb fails with [`InvalidCost`](ErrorKind::InvalidCost) unless `cost` is between 1 and 2147483647, and with
+/// [`StoreUnavailable`](ErrorKind::StoreUnavailable) when the store gives no answer and the failure rule says so.
 pub struct Limiter {
-    policy: Policy,
-    space: KeySpace,
+    policies: SmallVec<[Policy; 1]>,
+    spaces: SmallVec<[KeySpace; 1]>,
     style: KeyStyle,
     store: Arc<dyn Store>,
     clock: Option<Arc<dyn Clock>>,
     fallback: Fallback,
 }
 
-/// One question to a limiter, with everything that can be said about it.
-///
-/// ```
-/// use ratelimit_core::{Call, Limiter, Policy, store};
-///
-/// let limiter = Limiter::new(Policy::token_bucket(5, 1.0, 1.0)?, store::memory(1_000)?)?;
-/// let decision = limiter.decide(Call::allow("report", 3).at_us(1_700_000_000_000_000))?;
-/// assert_eq!(decision.remaining(), 2);
-/// # Ok::<(), ratelimit_core::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
-    verb: Verb,
-    key: &'a [u8],
-    cost: i64,
-    now_us: Option<u64>,
-}
-
-impl<'a> Call<'a> {
-    /// Take `cost` units if they pass.
-    pub fn allow<K: AsRef<[u8]> + ?Sized>(key: &'a K, cost: i64) -> Self {
-        Self { verb: Verb::Allow, key: key.as_ref(), cost, now_us: None }
-    }
-
-    /// Say whether `cost` units would pass, and take nothing.
-    pub fn peek<K: AsRef<[u8]> + ?Sized>(key: &'a K, cost: i64) -> Self {
-        Self { verb: Verb::Peek, key: key.as_ref(), cost, now_us: None }
-    }
-
-    /// Asked as of this instant, in microseconds since 1970, instead of the limiter's or the store's clock.
-    #[must_use]
-    pub const fn at_us(self, now_us: u64) -> Self {
-        Self { now_us: Some(now_us), ..self }
-    }
-}
-
 impl Limiter {
     /// A limiter that fails when the store does and keeps keys readable; [`builder`](Self::builder) has the options.
-    pub fn new(policy: Policy, store: Arc<dyn Store>) -> Result<Self> {
-        Self::builder(policy).store(store).build()
+    pub fn new(policies: impl Into<Policies>, store: Arc<dyn Store>) -> Result<Self> {
+        Self::builder(policies).store(store).build()
     }
 
     /// A limiter with options.
-    pub fn builder(policy: Policy) -> LimiterBuilder {
-        LimiterBuilder {
-            policy,
-            store: None,
-            clock: None,
-            on_error: FailureRule::default(),
-            share: 1,
-            style: KeyStyle::default(),
-        }
+    pub fn builder(policies: impl Into<Policies>) -> LimiterBuilder {
+        LimiterBuilder::new(policies.into())
     }
 
     /// Takes `cost` units of `key`'s budget, if they are there.
     ///
-    /// Fails with [`InvalidCost`](ErrorKind::InvalidCost) unless `cost` is between 1 and 2147483647, and with
-    /// [`StoreUnavailable`](ErrorKind::StoreUnavailable) when the store does and the failure rule says so. A cost above
-    /// the limit is no error: it is denied, and its `retry_after` says never.
+    /// A cost above the limit is no error: it is denied, and its `retry_after` says never.
     pub fn allow(&self, key: impl AsRef<[u8]>, cost: i64) -> Result<Decision> {
-        self.decide(Call::allow(&key, cost))
+        self.decide(Call::allow(key.as_ref(), cost))
     }
 
     /// What [`allow`](Self::allow) would answer, without taking anything.
     pub fn peek(&self, key: impl AsRef<[u8]>, cost: i64) -> Result<Decision> {
-        self.decide(Call::peek(&key, cost))
+        self.decide(Call::peek(key.as_ref(), cost))
+    }
+
+    /// Takes `cost` units now, for a start after [`delay`](Decision::delay): ahead of time where they are not there yet,
+    /// by at most `max_wait_us` microseconds; beyond that it is denied and takes nothing.
+    ///
+    /// Token bucket and GCRA go into debt. A leaky bucket is a queue: each start waits for all before it to leak out, and
+    /// a full queue denies. A window policy fails with [`InvalidArgument`](ErrorKind::InvalidArgument):
+    /// [`wait`](Self::wait) is for them.
+    pub fn reserve(&self, key: impl AsRef<[u8]>, cost: i64, max_wait_us: u64) -> Result<Decision> {
+        self.decide(Call::reserve(key.as_ref(), cost, max_wait_us))
+    }
+
+    /// Gives `cost` units back: at most what was taken, never above the limit.
+    ///
+    /// For work that was not done after all. What has come back by itself in the meantime is not given twice.
+    pub fn refund(&self, key: impl AsRef<[u8]>, cost: i64) -> Result<()> {
+        self.decide(Call::refund(key.as_ref(), cost)).map(drop)
+    }
+
+    /// Takes `cost` units, sleeping until they are there; at most `max_wait_us` microseconds.
+    ///
+    /// Fails with [`WaitTooLong`](ErrorKind::WaitTooLong) at once, taking nothing, when the wait would be longer, or when
+    /// the cost can never pass. Blocks the thread; [`waiting`](Self::waiting) is for hosts that sleep in their own way.
+    pub fn wait(&self, key: impl AsRef<[u8]>, cost: i64, max_wait_us: u64) -> Result<Decision> {
+        let mut waiting = self.waiting(Call::allow(key.as_ref(), cost), max_wait_us);
+        loop {
+            match waiting.step()? {
+                WaitStep::Done(decision) => return Ok(decision),
+                WaitStep::Sleep { us } => self.sleep_us(us),
+            }
+        }
+    }
+
+    /// Lets time pass on the limiter's clock.
+    pub fn sleep_us(&self, us: u64) {
+        match &self.clock {
+            Some(clock) => clock.sleep_us(us),
+            None => std::thread::sleep(std::time::Duration::from_micros(us)),
+        }
+    }
+
+    /// A wait taken step by step: the host asks, sleeps as long as it is told, and asks again.
+    pub fn waiting<'a>(&'a self, call: Call<'a>, max_wait_us: u64) -> Waiting<'a> {
+        Waiting::new(self, call, max_wait_us)
     }
 
     /// Answers one [`Call`].
     pub fn decide(&self, call: Call<'_>) -> Result<Decision> {
         let cost = valid_cost(call.cost)?;
-        let now_us = match call.now_us {
-            Some(now_us) if now_us >= MAX_INSTANT_US => return Err(invalid_instant(now_us)),
-            Some(now_us) => Some(now_us),
-            None => self.clock.as_ref().map(|clock| clock.now_us().min(MAX_INSTANT_US - 1)),
+        if let Action::Reserve { .. } = call.action {
+            self.policies.iter().try_for_each(Policy::check_reserves)?;
+        }
+        let keys = self.keys(&call.keys)?;
+        let token = call.token.map(|token| self.token(&keys, token)).transpose()?;
+        let charges: SmallVec<[Charge<'_>; 1]> =
+            self.policies.iter().zip(&keys).map(|(policy, key)| Charge { policy, key }).collect();
+        let operation = Operation {
+            action: call.action,
+            charges: &charges,
+            cost,
+            now_us: self.now_us(&call)?,
+            token: token.as_deref(),
         };
-        let key = self.space.key(&self.style, call.key);
-        let operation = Operation { verb: call.verb, policy: &self.policy, key: &key, cost, now_us };
         match self.store.decide(&operation) {
-            Ok(verdict) => Ok(Decision::new(verdict, self.policy.limit(), 0, Source::Store)),
-            Err(error) => self.fallback.decide(error, self.policy.limit(), &operation),
+            Ok(verdicts) => Ok(self.decision(&verdicts, Source::Store)),
+            Err(error) => self.fallback.decide(error, &self.policies, &operation),
         }
     }
 
     /// Forgets what `key` has used: its budget is whole again.
-    pub fn reset(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.store.reset(&self.space.key(&self.style, key.as_ref()))
+    pub fn reset<'a>(&self, keys: impl Into<Keys<'a>>) -> Result<()> {
+        self.keys(&keys.into())?.iter().try_for_each(|key| self.store.reset(key))
     }
 
     /// The policies it decides by, in the order of [`Decision::policy`].
     pub fn policies(&self) -> &[Policy] {
-        std::slice::from_ref(&self.policy)
+        &self.policies
     }
 
     /// The store it keeps its state in.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
+
+    fn now_us(&self, call: &Call<'_>) -> Result<Option<u64>> {
+        match call.now_us {
+            Some(now_us) if now_us == 0 || now_us >= MAX_INSTANT_US => {
+                let detail = format!("must be above 0 and below 2^52 microseconds since 1970, got {now_us}");
+                Err(Error::argument_error(ErrorKind::InvalidArgument, "now_us", detail))
+            }
+            Some(now_us) => Ok(Some(now_us)),
+            None => Ok(self.clock.as_ref().map(|clock| clock.now_us().clamp(1, MAX_INSTANT_US - 1))),
+        }
+    }
+
+    /// The stored keys of a call, one per policy.
+    fn keys(&self, keys: &Keys<'_>) -> Result<SmallVec<[StoredKey; 1]>> {
+        match keys {
+            Keys::One(key) => Ok(self.spaces.iter().map(|space| space.key(&self.style, key)).collect()),
+            Keys::Each(pairs) => {
+                let named = |name: &str| pairs.iter().find(|(policy, _)| *policy == name).map(|(_, key)| *key);
+                if let Some((stranger, _)) =
+                    pairs.iter().find(|(name, _)| self.policies.iter().all(|p| p.name() != *name))
+                {
+                    return Err(invalid_key(format!("names a policy {stranger:?} that the limiter does not have")));
+                }
+                let key = |(policy, space): (&Policy, &KeySpace)| match named(policy.name()) {
+                    Some(key) => Ok(space.key(&self.style, key)),
+                    None => Err(invalid_key(format!("has no entry for policy {:?}", policy.name()))),
+                };
+                self.policies.iter().zip(&self.spaces).map(key).collect()
+            }
+        }
+    }
+
+    fn token(&self, keys: &[StoredKey], token: &[u8]) -> Result<StoredKey> {
+        if token.is_empty() {
+            return Err(Error::argument_error(ErrorKind::InvalidArgument, "token", "must not be empty"));
+        }
+        Ok(key::token_key(&keys[0], &self.style, token))
+    }
+
+    fn decision(&self, verdicts: &Verdicts, source: Source) -> Decision {
+        decision(&self.policies, verdicts, source)
+    }
+}
+
+/// One decision over the verdicts of several policies.
+pub(crate) fn decision(policies: &[Policy], verdicts: &Verdicts, source: Source) -> Decision {
+    if let ([policy], [verdict]) = (policies, verdicts.as_slice()) {
+        return Decision::new(*verdict, policy.limit(), 0, source);
+    }
+    let each = policies.iter().zip(verdicts).enumerate().map(|(index, (policy, verdict))| {
+        // A limiter has few policies.
+        Decision::new(*verdict, policy.limit(), u32::try_from(index).unwrap_or(u32::MAX), source)
+    });
+    Decision::over(each.collect())
 }
 
 impl fmt::Debug for Limiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Limiter")
-            .field("policy", &self.policy)
-            .field("store", &self.store.kind())
-            .finish_non_exhaustive()
-    }
-}
-
-/// The options of a [`Limiter`].
-pub struct LimiterBuilder {
-    policy: Policy,
-    store: Option<Arc<dyn Store>>,
-    clock: Option<Arc<dyn Clock>>,
-    on_error: FailureRule,
-    share: u32,
-    style: KeyStyle,
-}
-
-impl LimiterBuilder {
-    /// Where the state lives. Without this, the default store: the environment variable `RATELIMIT_STORE`, else
-    /// this process's memory.
-    #[must_use]
-    pub fn store(self, store: Arc<dyn Store>) -> Self {
-        Self { store: Some(store), ..self }
-    }
-
-    /// A clock to use instead of the store's own.
-    #[must_use]
-    pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
-        Self { clock: Some(clock), ..self }
-    }
-
-    /// What to answer when the store gives no answer.
-    #[must_use]
-    pub fn on_error(self, rule: FailureRule) -> Self {
-        Self { on_error: rule, ..self }
-    }
-
-    /// With [`FailureRule::Local`]: this process gets the limit divided by `share`.
-    #[must_use]
-    pub fn share(self, share: u32) -> Self {
-        Self { share, ..self }
-    }
-
-    /// Hash every key, so that no raw identity reaches the store.
-    #[must_use]
-    pub fn hash_keys(mut self, hash_keys: bool) -> Self {
-        self.style.hash_all = hash_keys;
-        self
-    }
-
-    /// The secret of the key hash (HMAC-SHA-256). Without one a hashed address can be found by trying all of them.
-    #[must_use]
-    pub fn secret(mut self, secret: impl Into<Vec<u8>>) -> Self {
-        self.style.secret = Some(secret.into().into_boxed_slice());
-        self
-    }
-
-    /// Builds the limiter; asks the store nothing.
-    pub fn build(self) -> Result<Limiter> {
-        let store = match self.store {
-            Some(store) => store,
-            None => store::open_default(None)?,
-        };
-        Ok(Limiter {
-            space: KeySpace::of(&self.policy),
-            fallback: Fallback::new(self.on_error, self.share, &self.policy)?,
-            policy: self.policy,
-            style: self.style,
-            store,
-            clock: self.clock,
-        })
-    }
-}
-
-impl fmt::Debug for LimiterBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The secret of the key hash stays out of logs.
-        f.debug_struct("LimiterBuilder").field("policy", &self.policy).finish_non_exhaustive()
+        let kind = self.store.kind();
+        f.debug_struct("Limiter").field("policies", &self.policies).field("store", &kind).finish_non_exhaustive()
     }
 }
 
@@ -214,14 +213,10 @@ fn valid_cost(cost: i64) -> Result<u64> {
 
 /// The error for a cost that is no integer from 1 to 2147483647, for bindings whose costs may be anything.
 pub fn invalid_cost(cost: &dyn fmt::Display) -> Error {
-    Error::argument_error(
-        ErrorKind::InvalidCost,
-        "cost",
-        format!("must be an integer between 1 and {MAX_UNITS}, got {cost}"),
-    )
+    let detail = format!("must be an integer between 1 and {MAX_UNITS}, got {cost}");
+    Error::argument_error(ErrorKind::InvalidCost, "cost", detail)
 }
 
-fn invalid_instant(now_us: u64) -> Error {
-    let detail = format!("must be below 2^53 microseconds since 1970, got {now_us}");
-    Error::argument_error(ErrorKind::InvalidArgument, "now_us", detail)
+fn invalid_key(detail: String) -> Error {
+    Error::argument_error(ErrorKind::InvalidArgument, "key", detail)
 }

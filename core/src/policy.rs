@@ -1,13 +1,19 @@
 //! An algorithm with its numbers and a name.
 
+mod text;
+
 use std::fmt;
 use std::sync::Arc;
 
 use once_cell::sync::OnceCell;
 
-use crate::algorithm::{Change, State, TokenBucket, Verb, Verdict};
+use crate::algorithm::calendar::Calendar;
+use crate::algorithm::fixed_window::{Placing, no_reservation};
+use crate::algorithm::{
+    FixedWindow, Gcra, LeakyBucket, Question, SlidingWindowCounter, SlidingWindowLog, State, TokenBucket, Verdict,
+};
 use crate::error::{Error, Result};
-use crate::lua;
+use crate::lua::{self, Machine};
 
 /// The longest policy name, in bytes.
 const MAX_NAME: usize = 100;
@@ -16,14 +22,19 @@ const MAX_NAME: usize = 100;
 ///
 /// The name is part of the stored key, so two policies with different names never share a budget, and it is what a
 /// decision, a header or a metric calls the policy.
+///
+/// Windows, periods and intervals are seconds, from a millisecond (an interval: a microsecond) to 71 years; limits,
+/// capacities and bursts are integers from 1 to 2147483647. What is out of range, or cannot be counted exactly
+/// together, is an [`InvalidPolicy`](crate::ErrorKind::InvalidPolicy) that names the number.
 #[derive(Clone)]
 pub struct Policy(Arc<Inner>);
 
 struct Inner {
     name: Box<str>,
     algorithm: Algorithm,
-    /// The numbers as the Redis scripts take them.
-    arguments: OnceCell<Box<[u8]>>,
+    /// The numbers as the Redis scripts take them, alone and among several policies.
+    alone: OnceCell<Box<[u8]>>,
+    among_several: OnceCell<Box<[u8]>>,
 }
 
 /// The rule that a policy follows.
@@ -32,13 +43,22 @@ struct Inner {
 pub enum Algorithm {
     /// See [`TokenBucket`].
     TokenBucket(TokenBucket),
+    /// See [`LeakyBucket`].
+    LeakyBucket(LeakyBucket),
+    /// See [`Gcra`].
+    Gcra(Gcra),
+    /// See [`FixedWindow`].
+    FixedWindow(FixedWindow),
+    /// See [`SlidingWindowLog`].
+    SlidingWindowLog(SlidingWindowLog),
+    /// See [`SlidingWindowCounter`].
+    SlidingWindowCounter(SlidingWindowCounter),
 }
 
 impl Policy {
     /// A token bucket that gains `refill_rate` tokens at the end of every `refill_interval` seconds.
     ///
-    /// `capacity` is an integer from 1 to 2147483647, the two others are positive and finite; a fractional rate is
-    /// kept as the exact ratio it was written as. Otherwise [`InvalidPolicy`](crate::ErrorKind::InvalidPolicy).
+    /// A fractional rate is kept as the exact ratio it was written as.
     ///
     /// ```
     /// let policy = ratelimit_core::Policy::token_bucket(10, 0.5, 1.0)?;
@@ -46,14 +66,49 @@ impl Policy {
     /// # Ok::<(), ratelimit_core::Error>(())
     /// ```
     pub fn token_bucket(capacity: i64, refill_rate: f64, refill_interval: f64) -> Result<Self> {
-        TokenBucket::new(capacity, refill_rate, refill_interval, false).map(Self::from)
+        TokenBucket::new(capacity, refill_rate, refill_interval, false).map(|it| Algorithm::TokenBucket(it).into())
     }
 
     /// A token bucket that gains `refill_rate` tokens per `refill_interval` seconds all the time.
-    ///
-    /// The same numbers as for [`token_bucket`](Self::token_bucket), and the same errors.
     pub fn token_bucket_continuous(capacity: i64, refill_rate: f64, refill_interval: f64) -> Result<Self> {
-        TokenBucket::new(capacity, refill_rate, refill_interval, true).map(Self::from)
+        TokenBucket::new(capacity, refill_rate, refill_interval, true).map(|it| Algorithm::TokenBucket(it).into())
+    }
+
+    /// A leaky bucket of `capacity` units that leaks `leak_rate` of them per second.
+    pub fn leaky_bucket(capacity: i64, leak_rate: f64) -> Result<Self> {
+        LeakyBucket::new(capacity, leak_rate).map(|it| Algorithm::LeakyBucket(it).into())
+    }
+
+    /// GCRA: `limit` units per `period` seconds, evenly spaced, of which `burst` may come at once (`None`: the limit).
+    pub fn gcra(limit: i64, period: f64, burst: Option<i64>) -> Result<Self> {
+        Gcra::new(limit, period, burst).map(|it| Algorithm::Gcra(it).into())
+    }
+
+    /// At most `limit` units in each window of `window` seconds, opened by the first hit.
+    ///
+    /// Around the edge of two windows up to twice the limit may pass within one window's length.
+    pub fn fixed_window(limit: i64, window: f64) -> Result<Self> {
+        FixedWindow::new(limit, window, false).map(|it| Algorithm::FixedWindow(it).into())
+    }
+
+    /// At most `limit` units in each window of `window` seconds; windows stand at multiples of it since 1970.
+    pub fn fixed_window_aligned(limit: i64, window: f64) -> Result<Self> {
+        FixedWindow::new(limit, window, true).map(|it| Algorithm::FixedWindow(it).into())
+    }
+
+    /// At most `limit` units in each day, week or month of a time zone.
+    pub fn fixed_window_calendar(limit: i64, calendar: Calendar) -> Result<Self> {
+        FixedWindow::calendar(limit, calendar).map(|it| Algorithm::FixedWindow(it).into())
+    }
+
+    /// At most `limit` units in any `window` seconds. Exact; remembers every grant, so memory grows with the limit.
+    pub fn sliding_window_log(limit: i64, window: f64) -> Result<Self> {
+        SlidingWindowLog::new(limit, window).map(|it| Algorithm::SlidingWindowLog(it).into())
+    }
+
+    /// About `limit` units in any `window` seconds, from two counters.
+    pub fn sliding_window_counter(limit: i64, window: f64) -> Result<Self> {
+        SlidingWindowCounter::new(limit, window).map(|it| Algorithm::SlidingWindowCounter(it).into())
     }
 
     /// The same policy under another name: 1 to 100 printable ASCII characters. Without this it is `default`.
@@ -72,13 +127,19 @@ impl Policy {
     /// The policy for one of `share` equal parts of a fleet: limit and rate divided, at least one unit.
     pub(crate) fn divided(&self, share: u32) -> Result<Self> {
         let algorithm = match &self.0.algorithm {
-            Algorithm::TokenBucket(bucket) => Algorithm::TokenBucket(bucket.divided(share)?),
+            Algorithm::TokenBucket(it) => Algorithm::TokenBucket(it.divided(share)?),
+            Algorithm::LeakyBucket(it) => Algorithm::LeakyBucket(it.divided(share)?),
+            Algorithm::Gcra(it) => Algorithm::Gcra(it.divided(share)?),
+            Algorithm::FixedWindow(it) => Algorithm::FixedWindow(it.divided(share)),
+            Algorithm::SlidingWindowLog(it) => Algorithm::SlidingWindowLog(it.divided(share)),
+            Algorithm::SlidingWindowCounter(it) => Algorithm::SlidingWindowCounter(it.divided(share)),
         };
         Ok(Self::new(&self.0.name, algorithm))
     }
 
     fn new(name: &str, algorithm: Algorithm) -> Self {
-        Self(Arc::new(Inner { name: name.into(), algorithm, arguments: OnceCell::new() }))
+        let (alone, among_several) = (OnceCell::new(), OnceCell::new());
+        Self(Arc::new(Inner { name: name.into(), algorithm, alone, among_several }))
     }
 
     /// What it is called.
@@ -94,39 +155,110 @@ impl Policy {
     /// The largest cost that can ever pass.
     pub fn limit(&self) -> u64 {
         match &self.0.algorithm {
-            Algorithm::TokenBucket(bucket) => bucket.capacity(),
+            Algorithm::TokenBucket(it) => it.capacity(),
+            Algorithm::LeakyBucket(it) => it.capacity(),
+            Algorithm::Gcra(it) => it.burst(),
+            Algorithm::FixedWindow(it) => it.limit(),
+            Algorithm::SlidingWindowLog(it) => it.limit(),
+            Algorithm::SlidingWindowCounter(it) => it.limit(),
         }
     }
 
     /// The time in which `limit` units come back, in microseconds.
     pub fn window_us(&self) -> u64 {
         match &self.0.algorithm {
-            Algorithm::TokenBucket(bucket) => bucket.fill_us(),
+            Algorithm::TokenBucket(it) => it.bucket().fill_us(),
+            Algorithm::LeakyBucket(it) => it.bucket().fill_us(),
+            Algorithm::Gcra(it) => it.bucket().fill_us(),
+            Algorithm::FixedWindow(it) => it.window_us(),
+            Algorithm::SlidingWindowLog(it) => it.window_us(),
+            Algorithm::SlidingWindowCounter(it) => it.window_us(),
         }
+    }
+
+    /// Whether it hands out slots ahead of time; a window policy does not.
+    pub fn reserves(&self) -> bool {
+        self.machine() == Machine::Bucket
     }
 
     /// What tells the algorithms' keys apart. A new layout of the stored state gets a new tag.
     pub(crate) fn tag(&self) -> &'static str {
         match &self.0.algorithm {
             Algorithm::TokenBucket(_) => "tb",
+            Algorithm::LeakyBucket(_) => "lb",
+            Algorithm::Gcra(_) => "gcra",
+            Algorithm::FixedWindow(_) => "fw",
+            Algorithm::SlidingWindowLog(_) => "swl",
+            Algorithm::SlidingWindowCounter(_) => "swc",
         }
+    }
+
+    /// The machine that runs it.
+    pub(crate) fn machine(&self) -> Machine {
+        match &self.0.algorithm {
+            Algorithm::TokenBucket(_) | Algorithm::LeakyBucket(_) | Algorithm::Gcra(_) => Machine::Bucket,
+            Algorithm::FixedWindow(_) => Machine::FixedWindow,
+            Algorithm::SlidingWindowCounter(_) => Machine::SlidingWindowCounter,
+            Algorithm::SlidingWindowLog(_) => Machine::SlidingWindowLog,
+        }
+    }
+
+    /// Whether its windows stand where the wall clock says, so that no other clock will do.
+    pub(crate) fn needs_wall_clock(&self) -> bool {
+        matches!(&self.0.algorithm, Algorithm::FixedWindow(it) if *it.placing() != Placing::FirstHit)
     }
 
     /// One step of the pure model.
-    pub(crate) fn decide(&self, state: Option<&State>, now_us: u64, cost: u64, verb: Verb) -> (Change, Verdict) {
-        match &self.0.algorithm {
-            Algorithm::TokenBucket(bucket) => bucket.decide(state, now_us, cost, verb),
-        }
+    pub(crate) fn decide(&self, state: &mut Option<State>, question: &Question) -> Result<Verdict> {
+        Ok(match &self.0.algorithm {
+            Algorithm::TokenBucket(it) => it.bucket().decide(state, question),
+            Algorithm::LeakyBucket(it) => it.bucket().decide(state, question),
+            Algorithm::Gcra(it) => it.bucket().decide(state, question),
+            Algorithm::FixedWindow(it) => it.decide(state, question)?,
+            Algorithm::SlidingWindowLog(it) => it.decide(state, question),
+            Algorithm::SlidingWindowCounter(it) => it.decide(state, question),
+        })
     }
 
-    pub(crate) fn lua_arguments(&self) -> &[u8] {
-        self.0.arguments.get_or_init(|| lua::policy_arguments(&self.0.algorithm))
+    /// Refuses to reserve where that has no meaning.
+    pub(crate) fn check_reserves(&self) -> Result<()> {
+        if self.reserves() { Ok(()) } else { Err(no_reservation(self.name())) }
+    }
+
+    /// Appends the policy's numbers to a command, as the scripts take them. `now_us` matters to a calendar's windows.
+    pub(crate) fn write_lua_numbers(&self, command: &mut Vec<u8>, now_us: u64, several: bool) -> Result<()> {
+        if matches!(&self.0.algorithm, Algorithm::FixedWindow(it) if matches!(it.placing(), Placing::Calendar(_))) {
+            command.extend_from_slice(&self.lua_numbers(now_us, several)?);
+        } else {
+            let cell = if several { &self.0.among_several } else { &self.0.alone };
+            command.extend_from_slice(cell.get_or_try_init(|| self.lua_numbers(now_us, several))?);
+        }
+        Ok(())
+    }
+
+    fn lua_numbers(&self, now_us: u64, several: bool) -> Result<Box<[u8]>> {
+        let own = match &self.0.algorithm {
+            Algorithm::TokenBucket(it) => it.bucket().numbers(),
+            Algorithm::LeakyBucket(it) => it.bucket().numbers(),
+            Algorithm::Gcra(it) => it.bucket().numbers(),
+            Algorithm::FixedWindow(it) => it.numbers(now_us)?,
+            Algorithm::SlidingWindowLog(it) => it.numbers(),
+            Algorithm::SlidingWindowCounter(it) => it.numbers(),
+        };
+        let mut encoded = Vec::new();
+        if several {
+            let [first, second, third, fourth, fifth] = own;
+            lua::numbers(&mut encoded, [self.machine() as u64, first, second, third, fourth, fifth].into_iter());
+        } else {
+            lua::numbers(&mut encoded, own.into_iter());
+        }
+        Ok(encoded.into_boxed_slice())
     }
 }
 
-impl From<TokenBucket> for Policy {
-    fn from(bucket: TokenBucket) -> Self {
-        Self::new("default", Algorithm::TokenBucket(bucket))
+impl From<Algorithm> for Policy {
+    fn from(algorithm: Algorithm) -> Self {
+        Self::new("default", algorithm)
     }
 }
 

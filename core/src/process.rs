@@ -1,28 +1,61 @@
-//! Tells a process from its forked children, without a system call per question.
+//! What a fork does to a process's state, and what is done about it.
+//!
+//! A child has a copy of everything but the other threads. So connections of the parent must not be used in it: both
+//! would read each other's replies. And a lock that another thread held at the fork would never be released in it.
 
-use std::sync::Once;
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+/// How many gates there are.
+pub(crate) const GATES: usize = 32;
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static REGISTER: Once = Once::new();
 
+/// A step on embedded state passes one of these, and a fork waits until all are free: the child finds no state half
+/// changed and no lock held by a thread it does not have.
+static GATE: [Mutex<()>; GATES] = [const { Mutex::new(()) }; GATES];
+
+thread_local! {
+    /// The gates that a forking thread holds, from before the fork until after it, in the parent and in the child.
+    static HELD: RefCell<Vec<MutexGuard<'static, ()>>> = const { RefCell::new(Vec::new()) };
+}
+
 /// A number that differs between a process and each child it forks after the first question.
 ///
-/// A connection made under one number must not be used under another: parent and child would read each other's
-/// replies. Comparing process ids would do as well, but `getpid` is a system call on current C libraries and the
-/// question is asked for every decision.
+/// Comparing process ids would do as well, but `getpid` is a system call on current C libraries and the question is
+/// asked for every decision.
 pub(crate) fn generation() -> u32 {
     REGISTER.call_once(register);
     GENERATION.load(Ordering::Relaxed)
 }
 
+/// Passes a gate, for as long as the guard lives. Who needs several takes them in order.
+pub(crate) fn gate(index: usize) -> MutexGuard<'static, ()> {
+    REGISTER.call_once(register);
+    GATE[index % GATES].lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[allow(unsafe_code)]
 fn register() {
-    // SAFETY: the handler only touches an atomic, which is allowed between fork and exec, and it lives as long as the
-    // library is loaded: the C library drops the handlers of a library when it unloads it.
-    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    // SAFETY: the handlers run in the forking thread; they take and release locks of this library's own and touch an
+    // atomic, none of which needs another thread to go on in the child. They live as long as the library is loaded: the
+    // C library drops the handlers of a library when it unloads it.
+    unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+}
+
+extern "C" fn before() {
+    let guards = GATE.iter().map(|gate| gate.lock().unwrap_or_else(PoisonError::into_inner)).collect();
+    // A thread that is going away forks without its gates held: better than not at all.
+    let _ = HELD.try_with(|held| held.replace(guards));
+}
+
+extern "C" fn in_parent() {
+    let _ = HELD.try_with(|held| held.borrow_mut().clear());
 }
 
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    in_parent();
 }

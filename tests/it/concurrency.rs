@@ -21,7 +21,8 @@ fn exactly_five_pass(store: &Arc<dyn Store>) {
             })
             .collect();
         let decisions = threads.into_iter().map(|thread| thread.join().expect("no panic"));
-        let mut remaining: Vec<_> = decisions.filter(|d| d.allowed()).map(|d| d.remaining()).collect();
+        let mut remaining: Vec<_> =
+            decisions.filter(ratelimit_core::Decision::allowed).map(|d| d.remaining()).collect();
         remaining.sort_unstable();
         assert_eq!(remaining, [0, 1, 2, 3, 4], "round {round}");
     }

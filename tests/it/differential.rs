@@ -1,47 +1,117 @@
+use std::cell::Cell;
+use std::sync::Arc;
+
+use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use ratelimit_core::store;
-use ratelimit_core::{Call, Limiter, Policy};
+use ratelimit_core::store::{self, Store};
+use ratelimit_core::{Call, ErrorKind, Limiter, Policy};
 use ratelimit_tests::RedisServer;
-use ratelimit_tests::histories::{Act, histories};
+use ratelimit_tests::histories::{Act, histories, policies};
+use ratelimit_tests::vectors::EPOCH_US;
 
-/// Histories per run; `make soak` sets more.
-fn cases() -> u32 {
-    std::env::var("RATELIMIT_HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(2_000)
+/// The same histories on the Rust models and on the scripts.
+struct Twins {
+    _server: RedisServer,
+    stores: [Arc<dyn Store>; 2],
+    number: Cell<u64>,
+}
+
+impl Twins {
+    fn start() -> Self {
+        let server = RedisServer::start();
+        let redis = store::open(&format!("{}?timeout=5", server.dsn())).expect("a store");
+        Self { stores: [store::memory(10_000).expect("a store"), redis], _server: server, number: Cell::new(0) }
+    }
+
+    fn limiters(&self, policies: &[Policy]) -> [Limiter; 2] {
+        self.stores.each_ref().map(|store| Limiter::new(policies.to_vec(), store.clone()).expect("a limiter"))
+    }
+
+    /// A key that no history has used.
+    fn key(&self) -> String {
+        self.number.set(self.number.get() + 1);
+        format!("history-{}", self.number.get())
+    }
+
+    fn same(limiters: &[Limiter; 2], key: &str, act: &Act, now_us: u64, step: usize) -> Result<(), TestCaseError> {
+        let name;
+        let call = match act {
+            Act::Become(_) => return Ok(()),
+            Act::Reset => {
+                for limiter in limiters {
+                    limiter.reset(key).expect("a reset");
+                }
+                return Ok(());
+            }
+            Act::Allow(cost) => Call::allow(key, *cost),
+            Act::Peek(cost) => Call::peek(key, *cost),
+            Act::Reserve(cost, max_wait_us) => Call::reserve(key, *cost, *max_wait_us),
+            Act::Refund(cost) => Call::refund(key, *cost),
+            Act::Once(cost, token) => {
+                name = format!("token-{token}");
+                Call::allow(key, *cost).token(name.as_bytes())
+            }
+        };
+        let [model, script] = limiters.each_ref().map(|limiter| limiter.decide(call.at_us(now_us)));
+        match (model, script) {
+            (Ok(model), Ok(script)) if matches!(act, Act::Refund(_)) => drop((model, script)),
+            (Ok(model), Ok(script)) => prop_assert_eq!(model, script, "step {}: {:?}", step, act),
+            (Err(model), Err(script)) => {
+                prop_assert_eq!(&model, &script, "step {}: {:?}", step, act);
+                prop_assert_eq!(model.kind(), ErrorKind::InvalidArgument, "only a reservation in a window is refused");
+            }
+            (model, script) => prop_assert!(false, "step {step}: {act:?}: {model:?} and {script:?}"),
+        }
+        Ok(())
+    }
+}
+
+fn runner(cases: u32) -> TestRunner {
+    // `make soak` sets more.
+    let cases = std::env::var("RATELIMIT_HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(cases);
+    TestRunner::new(Config { cases, failure_persistence: None, max_global_rejects: u32::MAX, ..Config::default() })
 }
 
 #[test]
-fn redis_and_the_model_give_the_same_decisions() {
-    let server = RedisServer::start();
-    let redis = store::open(&format!("{}?timeout=5", server.dsn())).expect("a store");
-    let memory = store::memory(10_000).expect("a store");
-    let number = std::cell::Cell::new(0_u64);
-    let config = Config { cases: cases(), failure_persistence: None, ..Config::default() };
-    TestRunner::new(config)
+fn redis_and_the_models_give_the_same_decisions() {
+    let twins = Twins::start();
+    runner(3_000)
         .run(&histories(40), |history| {
-            number.set(number.get() + 1);
-            let key = format!("history-{}", number.get());
-            let limiters = |policy: &Policy| {
-                [&memory, &redis].map(|store| Limiter::new(policy.clone(), store.clone()).expect("a limiter"))
-            };
-            let mut current = limiters(&history.policy);
+            let key = twins.key();
+            let mut current = twins.limiters(std::slice::from_ref(&history.policy));
             for (step, (now_us, act)) in history.steps.iter().enumerate() {
-                let call = match act {
-                    Act::Become(policy) => {
-                        current = limiters(policy);
-                        continue;
-                    }
-                    Act::Reset => {
-                        for limiter in &current {
-                            limiter.reset(&key).expect("a reset");
-                        }
-                        continue;
-                    }
-                    Act::Allow(cost) => Call::allow(&key, *cost),
-                    Act::Peek(cost) => Call::peek(&key, *cost),
-                };
-                let [model, script] = current.each_ref().map(|limiter| limiter.decide(call.at_us(*now_us)));
-                prop_assert_eq!(model.expect("a decision"), script.expect("a decision"), "step {}", step);
+                if let Act::Become(policy) = act {
+                    current = twins.limiters(std::slice::from_ref(policy));
+                }
+                Twins::same(&current, &key, act, *now_us, step)?;
+            }
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn redis_and_the_models_give_the_same_decisions_on_several_policies() {
+    let twins = Twins::start();
+    let act = prop_oneof![
+        8 => (1..5_i64).prop_map(Act::Allow),
+        2 => (1..5_i64).prop_map(Act::Peek),
+        1 => (1..5_i64, 0..60_000_000_u64).prop_map(|(cost, wait)| Act::Reserve(cost, wait)),
+        1 => (1..5_i64).prop_map(Act::Refund),
+        2 => (1..5_i64, 0..3_u8).prop_map(|(cost, token)| Act::Once(cost, token)),
+        1 => Just(Act::Reset),
+    ];
+    let pause = prop_oneof![8 => 0..900_000_i64, 1 => -2_000_000..0_i64, 1 => 0..90_000_000_i64];
+    runner(1_000)
+        .run(&(vec(policies(), 2..5), vec((pause, act), 1..40)), |(policies, steps)| {
+            let named =
+                policies.iter().enumerate().map(|(index, policy)| policy.named(&index.to_string()).expect("a name"));
+            let limiters = twins.limiters(&named.collect::<Vec<_>>());
+            let (key, mut now_us) = (twins.key(), EPOCH_US);
+            for (step, (pause_us, act)) in steps.iter().enumerate() {
+                now_us = now_us.saturating_add_signed(*pause_us);
+                Twins::same(&limiters, &key, act, now_us, step)?;
             }
             Ok(())
         })

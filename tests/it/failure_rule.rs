@@ -54,7 +54,7 @@ fn the_local_rule_enforces_a_share_of_the_limit() {
         .build()
         .expect("a limiter");
     let decisions = [(); 4].map(|()| limiter.allow("local-share", 1).expect("a decision"));
-    assert_eq!(decisions.each_ref().map(|d| d.allowed()), [true, true, false, false]);
+    assert_eq!(decisions.each_ref().map(ratelimit_core::Decision::allowed), [true, true, false, false]);
     assert!(decisions.iter().all(|d| d.source() == Source::Local && d.degraded() && d.limit() == 2));
     // A quarter of one token in ten seconds is a token in forty.
     assert_eq!(decisions[2].retry_after(), Some(Duration::from_secs(40)));

@@ -11,6 +11,16 @@ fn limiter(dsn: &str) -> Limiter {
     Limiter::new(policy, store::open(dsn).expect("a store")).expect("a limiter")
 }
 
+/// A reply of the scripts: allowed, remaining, and three waits in microseconds.
+fn reply(numbers: [f64; 5]) -> Vec<u8> {
+    let mut bytes = b"$40\r\n".to_vec();
+    for number in numbers {
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes
+}
+
 /// Each fate for one call between good ones: what the caller is told, and how often the call counted.
 #[test]
 fn a_command_is_never_counted_twice_and_no_fault_passes_for_an_answer() {
@@ -37,11 +47,16 @@ fn a_command_is_never_counted_twice_and_no_fault_passes_for_an_answer() {
         (Fate::Answer(b"$-1\r\n".to_vec()), StoreErrorKind::Protocol, 0),
         (Fate::Answer(b":1\r\n".to_vec()), StoreErrorKind::Protocol, 0),
         (Fate::Answer(b"+OK\r\n".to_vec()), StoreErrorKind::Protocol, 0),
-        (Fate::Answer(b"*4\r\n$1\r\n1\r\n$1\r\n9\r\n$1\r\n0\r\n$1\r\n0\r\n".to_vec()), StoreErrorKind::Protocol, 0),
-        (Fate::Answer(b"*4\r\n:1\r\n:-1\r\n:0\r\n:0\r\n".to_vec()), StoreErrorKind::Protocol, 0),
-        (Fate::Answer(b"*4\r\n:1\r\n:101\r\n:0\r\n:0\r\n".to_vec()), StoreErrorKind::Protocol, 0),
-        (Fate::Answer(b"*4\r\n:0\r\n:0\r\n:0\r\n:0\r\n".to_vec()), StoreErrorKind::Protocol, 0),
-        (Fate::Answer(b"*4\r\n:2\r\n:0\r\n:0\r\n:0\r\n".to_vec()), StoreErrorKind::Protocol, 0),
+        (Fate::Answer(b"*5\r\n:1\r\n:9\r\n:0\r\n:0\r\n:0\r\n".to_vec()), StoreErrorKind::Protocol, 0),
+        (Fate::Answer(b"$5\r\nhello\r\n".to_vec()), StoreErrorKind::Protocol, 0),
+        (Fate::Answer(reply([1.0, -1.0, 0.0, 0.0, 0.0])), StoreErrorKind::Protocol, 0),
+        (Fate::Answer(reply([1.0, 101.0, 0.0, 0.0, 0.0])), StoreErrorKind::Protocol, 0),
+        (Fate::Answer(reply([1.0, 0.5, 0.0, 0.0, 0.0])), StoreErrorKind::Protocol, 0),
+        (Fate::Answer(reply([1.0, f64::NAN, 0.0, 0.0, 0.0])), StoreErrorKind::Protocol, 0),
+        (Fate::Answer(reply([1.0, 0.0, 0.0, f64::INFINITY, 0.0])), StoreErrorKind::Protocol, 0),
+        (Fate::Answer(reply([1.0, 0.0, 5.0, 0.0, 0.0])), StoreErrorKind::Protocol, 0),
+        (Fate::Answer(reply([0.0, 0.0, 0.0, 0.0, 0.0])), StoreErrorKind::Protocol, 0),
+        (Fate::Answer(reply([2.0, 0.0, 0.0, 0.0, 0.0])), StoreErrorKind::Protocol, 0),
         (Fate::Answer(b"\x16\x03\x01\x02\x00\r\n".to_vec()), StoreErrorKind::Protocol, 0),
         (Fate::Answer(vec![b'x'; 100_000]), StoreErrorKind::Protocol, 0),
     ];
@@ -71,8 +86,8 @@ fn a_command_is_never_counted_twice_and_no_fault_passes_for_an_answer() {
 
 #[test]
 fn a_late_reply_is_never_given_to_the_next_caller() {
-    let late = b"*4\r\n:0\r\n:0\r\n:5000000\r\n:5000000\r\n".to_vec();
-    let prompt = b"*4\r\n:1\r\n:7\r\n:0\r\n:3000000\r\n".to_vec();
+    let late = reply([0.0, 0.0, 5e6, 5e6, 0.0]);
+    let prompt = reply([1.0, 7.0, 0.0, 3e6, 0.0]);
     let wire = Wire::start(None, move |number| match number {
         0 => Fate::Silence,
         // The answer to the first arrives together with the second's, were it asked on the same connection.
@@ -89,8 +104,8 @@ fn a_late_reply_is_never_given_to_the_next_caller() {
 
 #[test]
 fn two_replies_to_one_command_are_refused() {
-    let reply = b"*4\r\n:1\r\n:7\r\n:0\r\n:3000000\r\n".repeat(2);
-    let wire = Wire::start(None, move |_| Fate::Answer(reply.clone()));
+    let twice = reply([1.0, 7.0, 0.0, 3e6, 0.0]).repeat(2);
+    let wire = Wire::start(None, move |_| Fate::Answer(twice.clone()));
     let error = limiter(&wire.dsn(TIMEOUTS)).allow("key", 1).expect_err("one too many");
     assert_eq!(error.store_kind(), Some(StoreErrorKind::Protocol));
 }

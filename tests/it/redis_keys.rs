@@ -29,14 +29,14 @@ fn a_key_reads_as_prefix_algorithm_name_and_the_users_key() {
 }
 
 #[test]
-fn every_key_expires_when_it_is_whole_again_and_a_denial_does_not_prolong_it() {
+fn every_key_expires_soon_after_it_is_whole_again_and_a_denial_does_not_prolong_it() {
     let server = RedisServer::start();
     let limiter = limiter(&server, Policy::token_bucket(5, 1.0, 10.0).expect("a policy"));
     for _ in 0..3 {
         assert!(limiter.allow("key", 1).expect("a decision").allowed());
     }
     let before = ttl_ms(&server, "rl:tb:default:{key}");
-    assert!((29_000..=30_000).contains(&before), "{before}");
+    assert!((30_000..=33_750).contains(&before), "{before}");
     for _ in 0..1000 {
         assert!(!limiter.allow("key", 5).expect("a decision").allowed());
     }
@@ -87,7 +87,7 @@ fn a_long_wait_is_kept_to_the_microsecond_and_its_expiry_fits() {
         let denied = limiter.decide(Call::allow("key", 1).at_us(EPOCH_US + 1000)).expect("a decision");
         assert_eq!(denied.retry_after_us(), wait_us - 1);
         let ttl = u64::try_from(ttl_ms(&server, "rl:tb:default:{key}")).expect("an expiry");
-        assert!(ttl > wait_us / 1000 - 1000 && ttl <= wait_us / 1000 + 5_000, "{ttl}");
+        assert!(ttl > wait_us / 1000 - 1000 && ttl <= wait_us / 1000 + 65_000, "{ttl}");
     }
 }
 
@@ -96,17 +96,28 @@ fn whatever_else_stands_under_the_key_never_lets_more_pass() {
     let server = RedisServer::start();
     let limiter = limiter(&server, Policy::token_bucket(5, 1.0, 3600.0).expect("a policy"));
     let key = "rl:tb:default:{key}";
-    let nan = [0x7f, 0xf8, 0, 0, 0, 0, 0, 0].repeat(4);
-    let infinite = [0x7f, 0xf0, 0, 0, 0, 0, 0, 0].repeat(4);
-    let negative = (-5.0_f64).to_be_bytes().repeat(4);
-    for garbage in [b"hello".as_slice(), b"", b"12345678901234567890123456789012", &[0; 32], &nan, &infinite, &negative]
-    {
+    let [nan, infinite, negative, huge] =
+        [f64::NAN, f64::INFINITY, -5.0, 9_007_199_254_740_992.0].map(|number| number.to_le_bytes().repeat(5));
+    for garbage in [
+        b"hello".as_slice(),
+        b"",
+        b"12345678901234567890123456789012",
+        &[b'7'; 40],
+        &[0; 40],
+        &nan,
+        &infinite,
+        &negative,
+    ] {
         let () = redis::cmd("SET").arg(key).arg(garbage).query(&mut server.connection()).expect("SET");
         let passed = (0..10).filter(|_| limiter.allow("key", 1).expect("a decision").allowed()).count();
         assert!(passed <= 5, "{passed} passed after {garbage:?}");
         assert!(ttl_ms(&server, key) > 0, "the key has an expiry again");
         limiter.reset("key").expect("a reset");
     }
+    // Numbers that could be ours: wrong, but never more than a full bucket.
+    let () = redis::cmd("SET").arg(key).arg(&huge).query(&mut server.connection()).expect("SET");
+    assert!((0..10).filter(|_| limiter.allow("key", 1).expect("a decision").allowed()).count() <= 5);
+    limiter.reset("key").expect("a reset");
     for command in ["RPUSH", "SADD"] {
         let () = redis::cmd(command).arg(key).arg("abc").query(&mut server.connection()).expect(command);
         let error = limiter.allow("key", 1).expect_err("another type");

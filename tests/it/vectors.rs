@@ -34,12 +34,17 @@ fn run(case: &Case, store: &Arc<dyn Store>) {
         let call = match step.verb {
             Verb::Allow => Call::allow(&case.name, step.cost),
             Verb::Peek => Call::peek(&case.name, step.cost),
+            Verb::Reserve => Call::reserve(&case.name, step.cost, step.max_wait_us.unwrap_or(u64::MAX)),
+            Verb::Refund => Call::refund(&case.name, step.cost),
             Verb::Reset => {
                 current.reset(&case.name).expect(&case.name);
                 continue;
             }
         };
         let decision = current.decide(call.at_us(EPOCH_US + step.at_us)).expect(&case.name);
+        if step.verb == Verb::Refund {
+            continue;
+        }
         assert_eq!(Some(seen(&decision)), step.expect, "{}, step {number}", case.name);
     }
 }
@@ -51,5 +56,6 @@ fn seen(decision: &Decision) -> Expectation {
         remaining: decision.remaining(),
         retry_after_us: decision.retry_after().map(|_| decision.retry_after_us()),
         reset_after_us: decision.reset_after_us(),
+        delay_us: decision.delay_us(),
     }
 }

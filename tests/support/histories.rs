@@ -13,6 +13,12 @@ pub enum Act {
     Allow(i64),
     /// Look whether a cost would pass.
     Peek(i64),
+    /// Take a cost ahead of time, by at most so many microseconds.
+    Reserve(i64, u64),
+    /// Give a cost back.
+    Refund(i64),
+    /// Ask with one of a few idempotency tokens.
+    Once(i64, u8),
     /// Forget the key.
     Reset,
     /// Go on with another policy of the same name.
@@ -28,29 +34,51 @@ pub struct History {
     pub steps: Vec<(u64, Act)>,
 }
 
-/// Policies of every kind, with numbers from tiny to huge.
-pub fn policies() -> impl Strategy<Value = Policy> {
-    let capacity = prop_oneof![4 => 1..20_i64, 1 => 1..5_000_i64, 1 => 1..=i64::from(i32::MAX)];
-    let rate = prop_oneof![
+/// Limits from tiny to huge.
+fn limits() -> impl Strategy<Value = i64> {
+    prop_oneof![6 => 1..20_i64, 2 => 1..5_000_i64, 1 => 1..=i64::from(i32::MAX)]
+}
+
+/// Rates as people write them, and as they don't.
+fn rates() -> impl Strategy<Value = f64> {
+    prop_oneof![
         4 => (1..20_u32).prop_map(f64::from),
         2 => (1..100_u32, 1..100_u32).prop_map(|(a, b)| f64::from(a) / f64::from(b)),
         1 => 0.001..1_000_000.0_f64,
-    ];
-    let interval = prop_oneof![
+    ]
+}
+
+/// Windows, periods and intervals in seconds.
+fn windows() -> impl Strategy<Value = f64> {
+    prop_oneof![
         4 => (1..10_u32).prop_map(f64::from),
         2 => (1..5_000_u32).prop_map(|ms| f64::from(ms) / 1000.0),
-        1 => 0.000_001..100_000.0_f64,
-    ];
-    (capacity, rate, interval, any::<bool>()).prop_filter_map(
-        "numbers that make a policy",
-        |(capacity, rate, interval, continuous)| {
-            if continuous {
-                Policy::token_bucket_continuous(capacity, rate, interval).ok()
-            } else {
-                Policy::token_bucket(capacity, rate, interval).ok()
-            }
-        },
-    )
+        1 => 0.001..100_000.0_f64,
+    ]
+}
+
+/// Policies of every algorithm.
+pub fn policies() -> impl Strategy<Value = Policy> {
+    let numbers = (0..9_u8, limits(), limits(), rates(), windows());
+    numbers.prop_filter_map("numbers that make a policy", |(algorithm, limit, burst, rate, window)| {
+        match algorithm {
+            0 | 1 => Policy::token_bucket(limit, rate, window),
+            2 => Policy::token_bucket_continuous(limit, rate, window),
+            3 => Policy::leaky_bucket(limit, rate),
+            4 => Policy::gcra(limit, window, Some(burst)),
+            5 => Policy::fixed_window(limit, window),
+            6 => Policy::fixed_window_aligned(limit, window),
+            7 => Policy::sliding_window_log(limit, window),
+            _ => Policy::sliding_window_counter(limit, window),
+        }
+        .ok()
+    })
+}
+
+/// Policies of the same algorithm as another: what a limiter's policy may become.
+fn successors(policy: &Policy) -> impl Strategy<Value = Policy> + use<> {
+    let algorithm = std::mem::discriminant(policy.algorithm());
+    policies().prop_filter("the same algorithm", move |next| std::mem::discriminant(next.algorithm()) == algorithm)
 }
 
 /// Costs around what a policy holds.
@@ -61,29 +89,37 @@ fn costs() -> impl Strategy<Value = i64> {
 /// Histories of up to `length` steps. The clock mostly goes on in steps of the policy's size, at times stands still,
 /// and now and then steps back.
 pub fn histories(length: usize) -> impl Strategy<Value = History> {
-    let act = prop_oneof![
-        12 => costs().prop_map(Act::Allow),
-        3 => costs().prop_map(Act::Peek),
-        1 => Just(Act::Reset),
-        2 => policies().prop_map(Act::Become),
-    ];
-    // A step of the clock: parts per thousand of the time a full refill takes, or of an hour.
-    let pause = prop_oneof![4 => Just(0_i64), 8 => 0..60_i64, 3 => 0..1_500_i64, 1 => -2_000..0_i64];
-    let jitter = 0..3_i64;
-    (policies(), vec((pause, jitter, any::<bool>(), act), 1..length)).prop_map(|(policy, parts)| {
-        let mut now_us = EPOCH_US;
-        let mut window_us = i64::try_from(policy.window_us()).unwrap_or(i64::MAX).min(MAX_WINDOW_US);
-        let mut steps = Vec::new();
-        for (pause, jitter, exact, act) in parts {
-            let step_us = window_us / 1000 * pause + if exact { 0 } else { jitter };
-            now_us = now_us.saturating_add_signed(step_us).clamp(EPOCH_US / 2, EPOCH_US * 3);
-            if let Act::Become(policy) = &act {
-                window_us = i64::try_from(policy.window_us()).unwrap_or(i64::MAX).min(MAX_WINDOW_US);
+    policies().prop_flat_map(move |policy| {
+        let act = prop_oneof![
+            12 => costs().prop_map(Act::Allow),
+            3 => costs().prop_map(Act::Peek),
+            3 => (costs(), prop_oneof![Just(u64::MAX), 0..10_000_000_u64]).prop_map(|(cost, wait)| Act::Reserve(cost, wait)),
+            2 => costs().prop_map(Act::Refund),
+            2 => (costs(), 0..3_u8).prop_map(|(cost, token)| Act::Once(cost, token)),
+            1 => Just(Act::Reset),
+            2 => successors(&policy).prop_map(Act::Become),
+        ];
+        // A step of the clock: parts per thousand of a window.
+        let pause = prop_oneof![4 => Just(0_i64), 8 => 0..60_i64, 3 => 0..1_500_i64, 1 => -2_000..0_i64];
+        (Just(policy), vec((pause, 0..3_i64, any::<bool>(), act), 1..length)).prop_map(|(policy, parts)| {
+            let mut now_us = EPOCH_US;
+            let mut window_us = step_size(&policy);
+            let mut steps = Vec::new();
+            for (pause, jitter, exact, act) in parts {
+                let step_us = window_us / 1000 * pause + if exact { 0 } else { jitter };
+                now_us = now_us.saturating_add_signed(step_us).clamp(EPOCH_US / 2, EPOCH_US / 5 * 6);
+                if let Act::Become(policy) = &act {
+                    window_us = step_size(policy);
+                }
+                steps.push((now_us, act));
             }
-            steps.push((now_us, act));
-        }
-        History { policy, steps }
+            History { policy, steps }
+        })
     })
+}
+
+fn step_size(policy: &Policy) -> i64 {
+    i64::try_from(policy.window_us()).unwrap_or(i64::MAX).min(MAX_WINDOW_US)
 }
 
 /// Steps of the clock are sized by windows up to ten years.

@@ -62,6 +62,8 @@ impl RedisServer {
                 return;
             }
         }
+        let _ = process.kill();
+        let _ = process.wait();
         panic!("redis-server did not start:\n{printed}");
     }
 

@@ -37,6 +37,8 @@ pub struct Step {
     /// For how much.
     #[serde(default)]
     pub cost: i64,
+    /// The longest wait of a reservation; `None` is as long as it takes.
+    pub max_wait_us: Option<u64>,
     /// A policy that replaces the one before.
     pub policy: Option<PolicyNumbers>,
     /// The decision; a reset has none.
@@ -53,6 +55,10 @@ pub enum Verb {
     Peek,
     /// Forget.
     Reset,
+    /// Take ahead of time.
+    Reserve,
+    /// Give back.
+    Refund,
 }
 
 /// The numbers of a decision.
@@ -65,6 +71,9 @@ pub struct Expectation {
     /// `None` is never.
     pub retry_after_us: Option<u64>,
     pub reset_after_us: u64,
+    /// Of a reservation; else 0 and left out.
+    #[serde(default)]
+    pub delay_us: u64,
 }
 
 /// A policy in numbers.
@@ -72,13 +81,51 @@ pub struct Expectation {
 #[serde(tag = "algorithm", rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum PolicyNumbers {
-    TokenBucket { capacity: i64, refill_rate: f64, refill_interval: f64, continuous: bool },
+    TokenBucket {
+        capacity: i64,
+        refill_rate: f64,
+        refill_interval: f64,
+        continuous: bool,
+    },
+    LeakyBucket {
+        capacity: i64,
+        leak_rate: f64,
+    },
+    Gcra {
+        limit: i64,
+        period: f64,
+        burst: Option<i64>,
+    },
+    FixedWindow {
+        limit: i64,
+        window: f64,
+        aligned: bool,
+    },
+    SlidingWindowLog {
+        limit: i64,
+        window: f64,
+    },
+    SlidingWindowCounter {
+        limit: i64,
+        window: f64,
+    },
+    /// A text for `Policy::parse`.
+    Parsed {
+        text: String,
+    },
 }
 
 impl PolicyNumbers {
     /// The policy.
     pub fn policy(&self) -> Result<Policy> {
         match *self {
+            Self::LeakyBucket { capacity, leak_rate } => Policy::leaky_bucket(capacity, leak_rate),
+            Self::Gcra { limit, period, burst } => Policy::gcra(limit, period, burst),
+            Self::FixedWindow { limit, window, aligned: false } => Policy::fixed_window(limit, window),
+            Self::FixedWindow { limit, window, aligned: true } => Policy::fixed_window_aligned(limit, window),
+            Self::SlidingWindowLog { limit, window } => Policy::sliding_window_log(limit, window),
+            Self::SlidingWindowCounter { limit, window } => Policy::sliding_window_counter(limit, window),
+            Self::Parsed { ref text } => Policy::parse(text),
             Self::TokenBucket { capacity, refill_rate, refill_interval, continuous: false } => {
                 Policy::token_bucket(capacity, refill_rate, refill_interval)
             }

@@ -1,13 +1,36 @@
-//! The pure models: (state, now, cost) → (state, verdict).
+//! The pure models: (state, question) → (state, verdict).
 //!
-//! Nothing here knows a store, a key or a clock. Each file has a twin of the same base name in `lua/`, which Redis
-//! runs; the two give the same answer to the bit, because both count in integers below 2^53.
+//! Nothing here knows a store, a key or a clock. Each machine has a twin of the same base name in `lua/`, which Redis
+//! runs; the two give the same answer to the bit, because both count in integers below 2^53. Three algorithms are one
+//! machine, [`Bucket`], with different numbers; the others are machines of their own.
 
-pub mod ratio;
+pub mod bucket;
 
 pub mod token_bucket;
 
+pub mod leaky_bucket;
+
+pub mod gcra;
+
+pub mod fixed_window;
+
+pub mod calendar;
+
+pub mod sliding_window_log;
+
+pub mod sliding_window_counter;
+
+pub mod ratio;
+
+pub use bucket::Bucket;
+pub use fixed_window::FixedWindow;
+pub use gcra::Gcra;
+pub use leaky_bucket::LeakyBucket;
+pub use sliding_window_counter::SlidingWindowCounter;
+pub use sliding_window_log::{Log, SlidingWindowLog};
 pub use token_bucket::TokenBucket;
+
+use crate::error::{Error, Result};
 
 /// Every number of a model is at most this, so that a Lua number (a double) holds it exactly.
 pub const MAX_EXACT: u64 = 1 << 53;
@@ -15,30 +38,83 @@ pub const MAX_EXACT: u64 = 1 << 53;
 /// The largest limit, capacity or cost.
 pub const MAX_UNITS: u64 = i32::MAX as u64;
 
+/// The longest window or full refill (71 years), and the longest wait that is handed out: an instant plus two of
+/// them still fits.
+pub const MAX_SPAN_US: u64 = 1 << 51;
+
 /// A wait that never ends: the cost is above what can ever be there.
 pub const NEVER_US: u64 = u64::MAX;
 
-/// What a store keeps for one key: three words that only the algorithm understands, and when they stop to matter.
+/// What a store keeps for one key.
 ///
-/// From `whole_at_us` on, the state is that of a key never seen, whatever the policy of the next call; a store may drop
-/// it then, and whether it did can't be told from the answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct State {
-    /// The algorithm's own words.
-    pub words: [u64; 3],
-    /// The instant at which this equals no state at all.
-    pub whole_at_us: u64,
+/// From its [`whole_at_us`](Self::whole_at_us) on, the state is that of a key never seen, whatever the policy of the
+/// next call; a store may drop it then, and whether it did can't be told from the answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Three words that only the algorithm understands, and when they stop to matter.
+    Words {
+        /// The algorithm's own words.
+        words: [i64; 3],
+        /// The instant at which this equals no state at all.
+        whole_at_us: u64,
+    },
+    /// Every grant of a sliding log.
+    Log(Log),
+    /// The verdicts given to a call with an idempotency token.
+    Remembered {
+        /// One verdict per policy.
+        verdicts: Box<[Verdict]>,
+        /// When they are forgotten.
+        whole_at_us: u64,
+    },
 }
 
-/// What a step does to the stored state.
+impl State {
+    /// A state that equals none.
+    pub(crate) const NONE: Self = Self::Words { words: [0; 3], whole_at_us: 0 };
+
+    /// The instant from which this equals no state at all.
+    pub fn whole_at_us(&self) -> u64 {
+        match self {
+            Self::Words { whole_at_us, .. } | Self::Remembered { whole_at_us, .. } => *whole_at_us,
+            Self::Log(log) => log.whole_at_us(),
+        }
+    }
+
+    /// The words of a state that is not whole yet, with the instant at which it will be.
+    fn live_words(state: Option<&Self>, now_us: u64) -> Option<([i64; 3], u64)> {
+        match state {
+            Some(&Self::Words { words, whole_at_us }) if now_us < whole_at_us => Some((words, whole_at_us)),
+            _ => None,
+        }
+    }
+}
+
+/// What is done with the cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    /// Leaves it as it is.
-    Keep,
-    /// Replaces it.
-    Put(State),
-    /// Removes it, because it is whole.
-    Clear,
+pub enum Verb {
+    /// Take it if it passes now.
+    Allow,
+    /// Take it if it passes within a wait, and say how long that is.
+    Reserve {
+        /// The longest wait that is accepted, in microseconds.
+        max_wait_us: u64,
+    },
+    /// Give it back.
+    Refund,
+}
+
+/// One question to a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Question {
+    /// The instant it is asked at.
+    pub now_us: u64,
+    /// What is done.
+    pub verb: Verb,
+    /// For how many units; from 1 to [`MAX_UNITS`].
+    pub cost: u64,
+    /// Whether it is done, or only looked at.
+    pub commit: bool,
 }
 
 /// The numbers of one decision, all from the same atomic step.
@@ -52,15 +128,32 @@ pub struct Verdict {
     pub retry_after_us: u64,
     /// Until the budget is whole again.
     pub reset_after_us: u64,
-    /// Until the caller may start, for the verbs that hand out slots.
+    /// Until the caller may start, for a reservation.
     pub delay_us: u64,
 }
 
-/// Whether a step takes the cost or only looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
-    /// Take the cost if it passes.
-    Allow,
-    /// Take nothing.
-    Peek,
+/// Seconds of a window in whole microseconds: at least a millisecond, since no store forgets faster.
+fn window_us(argument: &'static str, seconds: f64) -> Result<u64> {
+    let us = crate::clock::seconds_to_us(seconds);
+    if seconds.is_finite() && (1_000..=MAX_SPAN_US).contains(&us) {
+        return Ok(us);
+    }
+    let longest = crate::clock::us_to_seconds(MAX_SPAN_US);
+    Err(Error::policy(argument, format!("must be between 0.001 and {longest} seconds, got {seconds}")))
+}
+
+/// A count of units: from 1 to [`MAX_UNITS`].
+fn units(argument: &'static str, count: i64) -> Result<u64> {
+    u64::try_from(count)
+        .ok()
+        .filter(|count| (1..=MAX_UNITS).contains(count))
+        .ok_or_else(|| Error::policy(argument, format!("must be between 1 and {MAX_UNITS}, got {count}")))
+}
+
+/// A positive float as the ratio a person meant.
+fn positive(argument: &'static str, value: f64) -> Result<ratio::Ratio> {
+    ratio::Ratio::from_float(value).ok_or_else(|| {
+        let range = "must be a finite number above 0 that 15 digits can tell from 0";
+        Error::policy(argument, format!("{range}, got {value}"))
+    })
 }

@@ -12,6 +12,9 @@ pub struct Ratio {
 }
 
 impl Ratio {
+    /// One.
+    pub const ONE: Self = Self { numerator: 1, denominator: 1 };
+
     /// The first convergent of `value` whose quotient is `value` again: 0.1 gives 1/10 and 1.0 / 3.0 gives 1/3.
     ///
     /// The binary value of 0.1 is a little more than a tenth; counted exactly, it would drift from what was written.

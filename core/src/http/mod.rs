@@ -8,7 +8,7 @@ pub mod retry_after;
 
 use std::str::FromStr;
 
-use crate::decision::Decision;
+use crate::decision::{Decision, Source};
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::Policy;
 
@@ -46,7 +46,8 @@ impl FromStr for HeaderStyle {
     }
 }
 
-/// The header fields of a decision by `policy`, as names and values. A denial always has a `Retry-After`, unless the
+/// The header fields of a decision by `policy`, as names and values; only `Retry-After` where a failure rule answered
+/// without numbers. A denial always has a `Retry-After`, unless the
 /// call can never pass.
 ///
 /// ```
@@ -60,7 +61,10 @@ impl FromStr for HeaderStyle {
 /// # Ok::<(), ratelimit_core::Error>(())
 /// ```
 pub fn headers(decision: &Decision, policy: &Policy, style: HeaderStyle) -> Vec<(&'static str, String)> {
+    // Where neither the store nor its fallback was asked, there are no numbers to tell.
+    let known = !matches!(decision.source(), Source::FailOpen | Source::FailClosed);
     let mut headers = match style {
+        _ if !known => Vec::new(),
         HeaderStyle::Ietf => fields::items(decision, policy),
         HeaderStyle::Draft7 => fields::dictionary(decision, policy),
         HeaderStyle::Draft3 => legacy::triple(decision, ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"]),

@@ -1,37 +1,81 @@
 //! The scripts that Redis runs, and the parts of an `EVALSHA` that never change.
 //!
-//! One text per algorithm, the same bytes from every language, so that they all share the server's script cache. The
-//! SHA-1 is computed once per process; the server is never asked for it.
+//! One text per machine and one for several policies, the same bytes from every language, so that they all share the
+//! server's script cache. The SHA-1 is computed once per process; the server is never asked for it.
 
 use std::fmt::Write as _;
 
 use once_cell::sync::Lazy;
 use sha1::{Digest, Sha1};
 
-use crate::algorithm::Verb;
-use crate::policy::Algorithm;
 use crate::store::redis::resp;
 
-/// Arguments that come with every call, whatever the algorithm: cost and verb.
-const CALL_ARGUMENTS: usize = 2;
-
-static TOKEN_BUCKET: Lazy<Script> =
-    Lazy::new(|| Script::new("token_bucket", concat!(include_str!("token_bucket.lua"), include_str!("single.lua")), 4));
-
-/// Every script there is.
-pub fn scripts() -> impl Iterator<Item = &'static Script> {
-    [&TOKEN_BUCKET].into_iter().map(Lazy::force)
+/// What runs a policy: three algorithms are one machine with different numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Machine {
+    Bucket = 1,
+    FixedWindow = 2,
+    SlidingWindowCounter = 3,
+    SlidingWindowLog = 4,
 }
 
-/// One script and the beginnings of the commands that run it.
+macro_rules! text {
+    ($name:literal) => {
+        include_str!(concat!($name, ".lua"))
+    };
+}
+
+/// A fragment as a function, for the text for several policies.
+macro_rules! function {
+    ($fragment:literal) => {
+        concat!("local function ", $fragment, text!("function_begin"), text!($fragment), text!("function_end"))
+    };
+}
+
+/// Reads the state that is one value; a list is read by its fragment.
+macro_rules! get {
+    () => {
+        "local value = call('GET', key)\n"
+    };
+}
+
+static SINGLE: Lazy<[Script; 4]> = Lazy::new(|| {
+    [
+        Script::new("bucket", concat!(text!("single_begin"), get!(), text!("bucket"), text!("single_end"))),
+        Script::new("fixed_window", concat!(text!("single_begin"), get!(), text!("fixed_window"), text!("single_end"))),
+        Script::new(
+            "sliding_window_counter",
+            concat!(text!("single_begin"), get!(), text!("sliding_window_counter"), text!("single_end")),
+        ),
+        Script::new(
+            "sliding_window_log",
+            concat!(text!("single_begin"), text!("sliding_window_log"), text!("single_end")),
+        ),
+    ]
+});
+
+static SEVERAL: Lazy<Script> = Lazy::new(|| {
+    Script::new(
+        "several",
+        concat!(
+            function!("bucket"),
+            function!("fixed_window"),
+            function!("sliding_window_counter"),
+            function!("sliding_window_log"),
+            text!("several")
+        ),
+    )
+});
+
+/// One script.
 #[derive(Debug)]
 pub struct Script {
     name: &'static str,
     text: &'static str,
     sha: String,
-    /// Everything before the key: for `EVALSHA` and `EVAL`, each without and with the caller's time at the end.
-    by_sha: [Box<[u8]>; 2],
-    by_text: [Box<[u8]>; 2],
+    /// The command and the script, as parts of a command: by hash, and by text.
+    by_sha: Box<[u8]>,
+    by_text: Box<[u8]>,
 }
 
 /// How the server is told which script to run.
@@ -44,38 +88,32 @@ pub(crate) enum Naming {
 }
 
 impl Script {
-    fn new(name: &'static str, text: &'static str, policy_arguments: usize) -> Self {
+    fn new(name: &'static str, text: &'static str) -> Self {
         let mut sha = String::with_capacity(40);
         for byte in Sha1::digest(text.as_bytes()) {
             // Writing to a String cannot fail.
             let _ = write!(sha, "{byte:02x}");
         }
-        let head = |command: &str, script: &str, with_time: usize| {
-            let mut head = Vec::new();
-            // The command, the script, the number of keys, the key.
-            resp::array(&mut head, 4 + CALL_ARGUMENTS + policy_arguments + with_time);
-            for part in [command, script, "1"] {
-                resp::bulk(&mut head, part.as_bytes());
-            }
-            head.into_boxed_slice()
+        let parts = |command: &str, script: &str| {
+            let mut parts = Vec::new();
+            resp::bulk(&mut parts, command.as_bytes());
+            resp::bulk(&mut parts, script.as_bytes());
+            parts.into_boxed_slice()
         };
-        Self {
-            by_sha: [head("EVALSHA", &sha, 0), head("EVALSHA", &sha, 1)],
-            by_text: [head("EVAL", text, 0), head("EVAL", text, 1)],
-            name,
-            text,
-            sha,
-        }
+        Self { name, text, by_sha: parts("EVALSHA", &sha), by_text: parts("EVAL", text), sha }
     }
 
-    /// The script of an algorithm.
-    pub(crate) fn of(algorithm: &Algorithm) -> &'static Self {
-        match algorithm {
-            Algorithm::TokenBucket(_) => &TOKEN_BUCKET,
-        }
+    /// The script of a machine, for one policy.
+    pub(crate) fn of(machine: Machine) -> &'static Self {
+        &SINGLE[machine as usize - 1]
     }
 
-    /// The algorithm it runs, as its file is called.
+    /// The script for several policies.
+    pub(crate) fn several() -> &'static Self {
+        &SEVERAL
+    }
+
+    /// The machine it runs, as its file is called.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -90,29 +128,28 @@ impl Script {
         &self.sha
     }
 
-    /// The beginning of the command, up to and without the key.
-    pub(crate) fn head(&self, naming: Naming, with_time: bool) -> &[u8] {
-        let heads = match naming {
+    /// Appends the beginning of the command, up to and with the number of keys.
+    pub(crate) fn write_head(&self, command: &mut Vec<u8>, naming: Naming, keys: usize, arguments: usize) {
+        // The command, the script and the number of keys come before the keys.
+        resp::array(command, 3 + keys + arguments);
+        command.extend_from_slice(match naming {
             Naming::Sha => &self.by_sha,
             Naming::Text => &self.by_text,
-        };
-        &heads[usize::from(with_time)]
+        });
+        resp::integer(command, keys as u64);
     }
 }
 
-/// The policy's numbers as the script takes them, encoded once per policy.
-pub(crate) fn policy_arguments(algorithm: &Algorithm) -> Box<[u8]> {
-    let mut encoded = Vec::new();
-    match algorithm {
-        Algorithm::TokenBucket(bucket) => bucket.arguments().into_iter().for_each(|n| resp::integer(&mut encoded, n)),
-    }
-    encoded.into_boxed_slice()
+/// Every script there is.
+pub fn scripts() -> impl Iterator<Item = &'static Script> {
+    SINGLE.iter().chain(std::iter::once(Lazy::force(&SEVERAL)))
 }
 
-/// The verb as the script takes it.
-pub(crate) const fn verb_argument(verb: Verb) -> &'static [u8] {
-    match verb {
-        Verb::Allow => b"$1\r\n1\r\n",
-        Verb::Peek => b"$1\r\n0\r\n",
-    }
+/// Appends numbers as one part of a command: little-endian doubles, which the scripts unpack in one go. Every number
+/// of ours is below 2^53, so a double holds it exactly.
+#[allow(clippy::cast_precision_loss)]
+pub(crate) fn numbers(command: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = u64>) {
+    resp::bulk_head(command, numbers.len() * 8);
+    numbers.for_each(|number| command.extend_from_slice(&(number as f64).to_le_bytes()));
+    command.extend_from_slice(b"\r\n");
 }

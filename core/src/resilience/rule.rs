@@ -3,11 +3,14 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::algorithm::Verdict;
 use crate::decision::{Decision, Source};
 use crate::error::{Error, ErrorKind, Result};
+use crate::limiter::decision;
 use crate::policy::Policy;
-use crate::store::{self, Store};
+use crate::store::{self, Charge, Operation, Store};
 
 /// The wait told to a caller who was refused only because the store is away: a second, until it may be back.
 const CLOSED_RETRY_US: u64 = 1_000_000;
@@ -50,11 +53,11 @@ pub(crate) enum Fallback {
     Throw,
     Open,
     Closed,
-    Local { policy: Policy, store: Arc<dyn Store> },
+    Local { policies: SmallVec<[Policy; 1]>, store: Arc<dyn Store> },
 }
 
 impl Fallback {
-    pub(crate) fn new(rule: FailureRule, share: u32, policy: &Policy) -> Result<Self> {
+    pub(crate) fn new(rule: FailureRule, share: u32, policies: &[Policy]) -> Result<Self> {
         if share == 0 {
             let detail = format!("must be between 1 and {}, got 0", u32::MAX);
             return Err(Error::argument_error(ErrorKind::InvalidArgument, "share", detail));
@@ -63,29 +66,40 @@ impl Fallback {
             FailureRule::Throw => Self::Throw,
             FailureRule::Open => Self::Open,
             FailureRule::Closed => Self::Closed,
-            FailureRule::Local => Self::Local { policy: policy.divided(share)?, store: store::embedded()? },
+            FailureRule::Local => {
+                let policies = policies.iter().map(|policy| policy.divided(share)).collect::<Result<_>>()?;
+                Self::Local { policies, store: store::embedded()? }
+            }
         })
     }
 
     /// The decision in place of the store's, or the store's error again.
-    pub(crate) fn decide(&self, error: Error, limit: u64, operation: &store::Operation<'_>) -> Result<Decision> {
+    pub(crate) fn decide(&self, error: Error, policies: &[Policy], operation: &Operation<'_>) -> Result<Decision> {
         if error.store_kind().is_none() {
             return Err(error);
         }
+        let same_for_all = |verdict| policies.iter().map(|_| verdict).collect();
         match self {
             Self::Throw => Err(error),
-            Self::Open => Ok(refused_or_not(true, limit, Source::FailOpen)),
-            Self::Closed => Ok(refused_or_not(false, limit, Source::FailClosed)),
-            Self::Local { policy, store } => {
-                let verdict = store.decide(&store::Operation { policy, ..*operation })?;
-                Ok(Decision::new(verdict, policy.limit(), 0, Source::Local))
+            Self::Open => Ok(decision(policies, &same_for_all(PASSES), Source::FailOpen)),
+            Self::Closed => Ok(decision(policies, &same_for_all(REFUSED), Source::FailClosed)),
+            Self::Local { policies, store } => {
+                let charges = policies.iter().zip(operation.charges);
+                let charges: SmallVec<[Charge<'_>; 1]> =
+                    charges.map(|(policy, charge)| Charge { policy, key: charge.key }).collect();
+                let verdicts = store.decide(&Operation { charges: &charges, ..*operation })?;
+                Ok(decision(policies, &verdicts, Source::Local))
             }
         }
     }
 }
 
-fn refused_or_not(allowed: bool, limit: u64, source: Source) -> Decision {
-    let retry_after_us = if allowed { 0 } else { CLOSED_RETRY_US };
-    let verdict = Verdict { allowed, remaining: 0, retry_after_us, reset_after_us: retry_after_us, delay_us: 0 };
-    Decision::new(verdict, limit, 0, source)
-}
+const PASSES: Verdict = Verdict { allowed: true, remaining: 0, retry_after_us: 0, reset_after_us: 0, delay_us: 0 };
+
+const REFUSED: Verdict = Verdict {
+    allowed: false,
+    remaining: 0,
+    retry_after_us: CLOSED_RETRY_US,
+    reset_after_us: CLOSED_RETRY_US,
+    delay_us: 0,
+};

@@ -215,7 +215,7 @@ fn with_query(mut options: RedisOptions, url: &Url) -> Result<Dsn> {
         match name.as_ref() {
             "timeout" => options.timeout = seconds("timeout", number("timeout", &value)?)?,
             "connect_timeout" => {
-                options.connect_timeout = seconds("connect_timeout", number("connect_timeout", &value)?)?
+                options.connect_timeout = seconds("connect_timeout", number("connect_timeout", &value)?)?;
             }
             "prefix" => options = options.with_prefix(&value)?,
             "pool" => options.pool = number("pool", &value)?,

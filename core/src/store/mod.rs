@@ -8,14 +8,16 @@ pub mod redis;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use once_cell::sync::Lazy;
+use smallvec::SmallVec;
 
 use crate::algorithm::{Verb, Verdict};
 use crate::error::Result;
 use crate::policy::Policy;
+use crate::process;
 use dsn::Dsn;
 use memory::MemoryStore;
 use redis::RedisStore;
@@ -31,6 +33,17 @@ const MAX_OPEN: usize = 64;
 
 /// Stores that this process has opened by DSN: a DSN names one store, however often it is opened.
 static OPEN: Lazy<Mutex<Open>> = Lazy::new(Mutex::default);
+
+/// The stores opened by name, and the gate that keeps a fork from catching them locked.
+struct Opened {
+    open: MutexGuard<'static, Open>,
+    _gate: MutexGuard<'static, ()>,
+}
+
+fn opened() -> Opened {
+    let gate = process::gate(0);
+    Opened { open: OPEN.lock().unwrap_or_else(PoisonError::into_inner), _gate: gate }
+}
 
 /// The stores opened by name. Both maps keep them open while nobody holds them: a PHP request ends, its connections
 /// stay for the next one.
@@ -64,24 +77,67 @@ impl Open {
     }
 }
 
-/// One atomic step, as a value that every store carries out: embedded stores by the Rust model, Redis by its twin.
+/// One atomic step, as a value that every store carries out: embedded stores by the Rust models, Redis by their twins.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation<'a> {
-    pub(crate) verb: Verb,
-    pub(crate) policy: &'a Policy,
-    pub(crate) key: &'a [u8],
+    pub(crate) action: Action,
+    /// What is charged: all or nothing.
+    pub(crate) charges: &'a [Charge<'a>],
     pub(crate) cost: u64,
     /// The caller's time; the store's own without it.
     pub(crate) now_us: Option<u64>,
+    /// Where the answer is remembered, and looked for first.
+    pub(crate) token: Option<&'a [u8]>,
 }
+
+/// One policy and the key it is charged to, as stored.
+#[derive(Debug, Clone, Copy)]
+pub struct Charge<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) key: &'a [u8],
+}
+
+/// What an operation does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Takes nothing, and says what [`Allow`](Self::Allow) would.
+    Peek,
+    /// Takes the cost if it passes now.
+    Allow,
+    /// Takes the cost if it passes within a wait.
+    Reserve {
+        /// The longest wait that is accepted, in microseconds.
+        max_wait_us: u64,
+    },
+    /// Gives the cost back.
+    Refund,
+}
+
+impl Action {
+    /// The verb of the models, and whether it is carried out.
+    pub(crate) const fn verb(self) -> (Verb, bool) {
+        match self {
+            Self::Peek => (Verb::Allow, false),
+            Self::Allow => (Verb::Allow, true),
+            Self::Reserve { max_wait_us } => (Verb::Reserve { max_wait_us }, true),
+            Self::Refund => (Verb::Refund, true),
+        }
+    }
+}
+
+/// One verdict per policy.
+pub type Verdicts = SmallVec<[Verdict; 1]>;
+
+/// How long the answer to an idempotency token is remembered.
+pub(crate) const TOKEN_LIFETIME: Duration = Duration::from_mins(1);
 
 /// Keeps the state of every key, and changes it in atomic steps.
 ///
-/// Made by [`open`], [`memory`] or [`RedisStore::open`]; the operations are this crate's, so it is not for others to
+/// Made by [`open`], [`memory`] or [`RedisStore::new`]; the operations are this crate's, so it is not for others to
 /// implement.
 pub trait Store: Send + Sync + fmt::Debug + sealed::Sealed {
-    /// Decides, and changes the state accordingly, in one step that nobody else's step comes between.
-    fn decide(&self, operation: &Operation<'_>) -> Result<Verdict>;
+    /// Decides, and changes the states accordingly, in one step that nobody else's step comes between.
+    fn decide(&self, operation: &Operation<'_>) -> Result<Verdicts>;
 
     /// Forgets a key, given as stored.
     fn reset(&self, key: &[u8]) -> Result<()>;
@@ -138,7 +194,7 @@ impl StoreKind {
 /// # Ok::<(), ratelimit_core::Error>(())
 /// ```
 pub fn open(dsn: &str) -> Result<Arc<dyn Store>> {
-    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let Opened { mut open, _gate } = opened();
     if let Some(store) = open.by_text.get(dsn) {
         return Ok(store.clone());
     }
@@ -149,7 +205,7 @@ pub fn open(dsn: &str) -> Result<Arc<dyn Store>> {
 
 /// [`open`] for a DSN that is already taken apart.
 pub fn open_parsed(dsn: Dsn) -> Result<Arc<dyn Store>> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner).by_dsn(dsn)
+    opened().open.by_dsn(dsn)
 }
 
 /// The default store: what `RATELIMIT_STORE` names, else what `setting` does (a host language's own setting), else
@@ -164,8 +220,7 @@ pub fn open_default(setting: Option<&str>) -> Result<Arc<dyn Store>> {
 
 /// Connections that the stores opened by name keep for their next use.
 pub fn idle_connections() -> usize {
-    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    open.by_dsn.values().map(|store| store.idle_connections()).sum()
+    opened().open.by_dsn.values().map(|store| store.idle_connections()).sum()
 }
 
 /// A memory store of its own, shared with nobody who does not hold it.

@@ -3,10 +3,12 @@
 use std::io::{self, ErrorKind as Io, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::net::{RecvFlags, recv};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, socket_with};
 
 use super::fault;
 use super::resp::{self, Parsed, Reply};
@@ -62,7 +64,7 @@ impl Connection {
         let stream = match &options.address {
             Address::Tcp(host, port) => Stream::Tcp(connect_tcp(options, host, *port, left)?),
             Address::Unix(path) => {
-                Stream::Unix(UnixStream::connect(path).map_err(|error| fault::connecting(options, &error))?)
+                Stream::Unix(connect_unix(path, left()?).map_err(|error| fault::connecting(options, &error))?)
             }
         };
         let mut connection = Self {
@@ -194,6 +196,14 @@ fn connect_tcp(
         }
     }
     Err(last)
+}
+
+/// Connects within `limit`: a server that does not accept keeps a plain `connect` waiting for as long as it likes.
+fn connect_unix(path: &Path, limit: Duration) -> io::Result<UnixStream> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(limit))?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
 }
 
 impl Stream {

@@ -14,10 +14,14 @@ use self::connection::{Connection, Failure};
 use self::pool::Pool;
 use self::resp::Reply;
 use super::dsn::RedisOptions;
-use super::{Operation, Store, StoreKind, sealed};
-use crate::algorithm::{MAX_EXACT, NEVER_US, Verdict};
-use crate::error::Result;
+use super::{Action, Charge, Operation, Store, StoreKind, TOKEN_LIFETIME, Verdicts, sealed};
+use crate::algorithm::{MAX_EXACT, MAX_SPAN_US, NEVER_US, Verdict};
+use crate::clock::{Clock as _, MAX_INSTANT_US, SystemClock};
+use crate::error::{Error, Result, StoreErrorKind};
 use crate::lua::{self, Naming, Script};
+
+/// How often a window of the calendar is looked up anew because the server's clock says another one is on.
+const MAX_CORRECTIONS: usize = 3;
 
 /// The beginning of the error for a script that the server does not know.
 const NOSCRIPT: &[u8] = b"NOSCRIPT";
@@ -86,35 +90,81 @@ impl RedisStore {
         if fault::spoils_connection(&error) { Err(Failure::Unknown(error)) } else { Ok(Err(error)) }
     }
 
-    /// Writes the command of a decision.
-    fn encode(&self, command: &mut Vec<u8>, script: &Script, naming: Naming, operation: &Operation<'_>) {
+    /// Writes the command of a decision. `now_us` is for windows that only this side can find in the calendar.
+    fn encode(&self, command: &mut Vec<u8>, naming: Naming, operation: &Operation<'_>, now_us: u64) -> Result<()> {
+        let Operation { action, charges, cost, token, .. } = *operation;
+        let several = charges.len() > 1;
+        // The common call is spared its own numbers: the script takes them for these.
+        let usual = (action, cost, operation.now_us, token, several) == (Action::Allow, 1, None, None, false);
+        let script = if several { Script::several() } else { Script::of(charges[0].policy.machine()) };
         command.clear();
-        command.extend_from_slice(script.head(naming, operation.now_us.is_some()));
-        resp::bulk_joined(command, self.prefix(), operation.key);
-        resp::integer(command, operation.cost);
-        command.extend_from_slice(lua::verb_argument(operation.verb));
-        command.extend_from_slice(operation.policy.lua_arguments());
-        if let Some(now_us) = operation.now_us {
-            resp::integer(command, now_us);
+        let keys = charges.len() + usize::from(token.is_some());
+        script.write_head(command, naming, keys, charges.len() + usize::from(!usual));
+        for key in charges.iter().map(|charge| charge.key).chain(token) {
+            resp::bulk_joined(command, self.prefix(), key);
         }
+        let (verb, max_wait_us) = match action {
+            Action::Peek => (0, 0),
+            Action::Allow => (1, 0),
+            Action::Reserve { max_wait_us } => (2, max_wait_us.min(MAX_SPAN_US)),
+            Action::Refund => (3, 0),
+        };
+        let lifetime_ms = token.map_or(0, |_| u64::try_from(TOKEN_LIFETIME.as_millis()).unwrap_or(0));
+        let call = [verb, cost, max_wait_us, operation.now_us.unwrap_or(0), lifetime_ms];
+        if several {
+            lua::numbers(command, call.into_iter());
+        }
+        charges.iter().try_for_each(|charge| charge.policy.write_lua_numbers(command, now_us, several))?;
+        if !several && !usual {
+            lua::numbers(command, call.into_iter());
+        }
+        Ok(())
+    }
+
+    /// Runs the script, by its hash, and by its text where the server does not know it.
+    fn run(
+        &self,
+        connection: &mut Connection,
+        started: Instant,
+        operation: &Operation<'_>,
+        now_us: u64,
+    ) -> std::result::Result<Reply, Failure> {
+        self.encode(&mut connection.command, Naming::Sha, operation, now_us).map_err(Failure::Unknown)?;
+        let reply = connection.exchange(&self.options, started)?;
+        if !matches!(&reply, Reply::Error(line) if line.starts_with(NOSCRIPT)) {
+            return Ok(reply);
+        }
+        // The server has not run anything, so this is no second try.
+        self.encode(&mut connection.command, Naming::Text, operation, now_us).map_err(Failure::Unknown)?;
+        connection.exchange(&self.options, started).map_err(|failure| Failure::Unknown(failure.into_error()))
     }
 }
 
 impl Store for RedisStore {
-    fn decide(&self, operation: &Operation<'_>) -> Result<Verdict> {
-        let script = Script::of(operation.policy.algorithm());
-        self.on_connection(|connection, started| {
-            self.encode(&mut connection.command, script, Naming::Sha, operation);
-            let mut reply = connection.exchange(&self.options, started)?;
-            if matches!(&reply, Reply::Error(line) if line.starts_with(NOSCRIPT)) {
-                // The server has not run anything, so this is no second try.
-                self.encode(&mut connection.command, script, Naming::Text, operation);
-                reply = connection
-                    .exchange(&self.options, started)
-                    .map_err(|failure| Failure::Unknown(failure.into_error()))?;
+    fn decide(&self, operation: &Operation<'_>) -> Result<Verdicts> {
+        // Only windows of a calendar depend on it; whoever has none is not made to read the clock.
+        let calendar = operation.charges.iter().any(|charge| charge.policy.needs_wall_clock());
+        let mut now_us = operation.now_us.unwrap_or_else(|| if calendar { SystemClock.now_us() } else { 0 });
+        for _ in 0..MAX_CORRECTIONS {
+            let decide = || {
+                self.on_connection(|connection, started| {
+                    let reply = self.run(connection, started, operation, now_us)?;
+                    self.settled(reply, |reply| answer(&reply, operation))
+                })?
+            };
+            let answer = match decide() {
+                // What was taken is remembered under the token, so asking again takes nothing twice.
+                Err(error) if operation.token.is_some() && error.store_kind() == Some(StoreErrorKind::Closed) => {
+                    decide()
+                }
+                answer => answer,
+            };
+            match answer? {
+                Answer::Verdicts(verdicts) => return Ok(verdicts),
+                Answer::Elsewhen(server_us) => now_us = server_us,
             }
-            self.settled(reply, |reply| verdict(&reply, operation.policy.limit()))
-        })?
+        }
+        Err(Error::internal("the server's clock and this one's do not agree on a window of the calendar"))
     }
 
     fn reset(&self, key: &[u8]) -> Result<()> {
@@ -152,21 +202,61 @@ impl Store for RedisStore {
 
 impl sealed::Sealed for RedisStore {}
 
-/// The script's four integers as a verdict, if they can be one.
-fn verdict(reply: &Reply, limit: u64) -> Option<Verdict> {
-    let Reply::Integers(numbers) = reply else { return None };
-    let &[allowed @ (0 | 1), remaining, retry_after, reset_after] = numbers.as_slice() else { return None };
-    let allowed = allowed == 1;
-    let remaining = u64::try_from(remaining).ok().filter(|&remaining| remaining <= limit)?;
-    let wait = |us: i64| u64::try_from(us).ok().filter(|&us| us < MAX_EXACT);
-    let retry_after_us = if retry_after == -1 { NEVER_US } else { wait(retry_after)? };
-    let reset_after_us = wait(reset_after)?;
+/// What a script says.
+enum Answer {
+    Verdicts(Verdicts),
+    /// By the server's time another window of the calendar is on; nothing was done.
+    Elsewhen(u64),
+}
+
+/// A script's reply as verdicts, if it can be some.
+fn answer(reply: &Reply, operation: &Operation<'_>) -> Option<Answer> {
+    let bytes = match reply {
+        Reply::Bulk(bytes) if bytes.len() == operation.charges.len() * 40 => bytes,
+        &Reply::Integer(now_us) if operation.charges.iter().any(|charge| charge.policy.needs_wall_clock()) => {
+            return u64::try_from(now_us).ok().filter(|&now_us| now_us < MAX_INSTANT_US).map(Answer::Elsewhen);
+        }
+        _ => return None,
+    };
+    let verdicts = bytes.chunks_exact(40).zip(operation.charges);
+    let verdict = |(bytes, charge): (&[u8], &Charge<'_>)| {
+        let limit = charge.policy.limit();
+        let mut verdict = verdict(bytes)?;
+        if operation.token.is_some() {
+            // What is remembered may be of a policy with a higher limit.
+            verdict.remaining = verdict.remaining.min(limit);
+        }
+        (verdict.remaining <= limit).then_some(verdict)
+    };
+    verdicts.map(verdict).collect::<Option<_>>().map(Answer::Verdicts)
+}
+
+fn verdict(bytes: &[u8]) -> Option<Verdict> {
+    let mut numbers = bytes.chunks_exact(8).map(|bytes| bytes.try_into().map_or(f64::NAN, f64::from_le_bytes));
+    let allowed = match exact(numbers.next()?)? {
+        flag @ (0 | 1) => flag == 1,
+        _ => return None,
+    };
+    let remaining = exact(numbers.next()?)?;
+    let retry_after_us = match numbers.next()? {
+        -1.0 => NEVER_US,
+        us => exact(us)?,
+    };
+    let (reset_after_us, delay_us) = (exact(numbers.next()?)?, exact(numbers.next()?)?);
     // Passing means waiting for nothing, and the other way round: whatever says otherwise is no decision of ours.
     (allowed == (retry_after_us == 0)).then_some(Verdict {
         allowed,
         remaining,
         retry_after_us,
         reset_after_us,
-        delay_us: 0,
+        delay_us,
     })
+}
+
+/// A double as the whole number it has to be, below 2^53.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::float_cmp)]
+fn exact(number: f64) -> Option<u64> {
+    // A cast from float saturates, and takes NaN to 0; neither gives the same float again.
+    let whole = number as u64;
+    (whole < MAX_EXACT && whole as f64 == number).then_some(whole)
 }

@@ -11,7 +11,7 @@ const MAX_REPLY: usize = 64 * 1024;
 /// A reply. Only the forms that are no decision own memory of the heap.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    Integers(SmallVec<[i64; 8]>),
+    Bulk(SmallVec<[u8; 40]>),
     Integer(i64),
     Status(Vec<u8>),
     Error(Vec<u8>),
@@ -53,6 +53,11 @@ pub(crate) fn integer(out: &mut Vec<u8>, number: u64) {
     bulk(out, itoa::Buffer::new().format(number).as_bytes());
 }
 
+/// Appends the head of one part of a command; its bytes and a line's end have to follow.
+pub(crate) fn bulk_head(out: &mut Vec<u8>, length: usize) {
+    line(out, b'$', length as u64);
+}
+
 fn line(out: &mut Vec<u8>, kind: u8, number: u64) {
     out.push(kind);
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
@@ -76,7 +81,7 @@ struct NotAReply;
 fn parse_reply(rest: &mut &[u8]) -> Option<Result<Reply, NotAReply>> {
     let (kind, text) = next_line(rest)?;
     Some(match kind {
-        b'*' => return integers(text, rest),
+        b'$' => return bulk_reply(text, rest),
         b':' => number(text).map(Reply::Integer).ok_or(NotAReply),
         b'+' => Ok(Reply::Status(text.to_vec())),
         b'-' => Ok(Reply::Error(text.to_vec())),
@@ -84,19 +89,15 @@ fn parse_reply(rest: &mut &[u8]) -> Option<Result<Reply, NotAReply>> {
     })
 }
 
-fn integers(count: &[u8], rest: &mut &[u8]) -> Option<Result<Reply, NotAReply>> {
-    let Some(count) = number(count).and_then(|count| usize::try_from(count).ok()).filter(|&count| count <= 1024) else {
+fn bulk_reply(length: &[u8], rest: &mut &[u8]) -> Option<Result<Reply, NotAReply>> {
+    let Some(length) = number(length).and_then(|length| usize::try_from(length).ok()).filter(|&it| it < MAX_REPLY)
+    else {
         return Some(Err(NotAReply));
     };
-    let mut integers = SmallVec::new();
-    for _ in 0..count {
-        let (kind, text) = next_line(rest)?;
-        match number(text) {
-            Some(integer) if kind == b':' => integers.push(integer),
-            _ => return Some(Err(NotAReply)),
-        }
-    }
-    Some(Ok(Reply::Integers(integers)))
+    let (bytes, end) = (rest.get(..length)?, rest.get(length..length + 2)?);
+    let reply = if end == b"\r\n" { Ok(Reply::Bulk(SmallVec::from_slice(bytes))) } else { Err(NotAReply) };
+    *rest = &rest[length + 2..];
+    Some(reply)
 }
 
 /// The next line: its first byte, and what is between that and the line's end.
@@ -127,19 +128,20 @@ fn number(text: &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use smallvec::smallvec;
 
     #[test]
     fn each_form_is_read() {
-        assert_eq!(parse(b"*2\r\n:1\r\n:-1\r\n"), Parsed::Complete(Reply::Integers(smallvec![1, -1])));
+        assert_eq!(parse(b"$3\r\na\r\n\r\n"), Parsed::Complete(Reply::Bulk(SmallVec::from_slice(b"a\r\n"))));
+        assert_eq!(parse(b"$0\r\n\r\n"), Parsed::Complete(Reply::Bulk(SmallVec::new())));
         assert_eq!(parse(b":9007199254740992\r\n"), Parsed::Complete(Reply::Integer(9_007_199_254_740_992)));
+        assert_eq!(parse(b":-7\r\n"), Parsed::Complete(Reply::Integer(-7)));
         assert_eq!(parse(b"+PONG\r\n"), Parsed::Complete(Reply::Status(b"PONG".to_vec())));
         assert_eq!(parse(b"-NOSCRIPT No\r\n"), Parsed::Complete(Reply::Error(b"NOSCRIPT No".to_vec())));
     }
 
     #[test]
     fn every_beginning_of_a_reply_is_incomplete() {
-        for reply in [&b"*4\r\n:1\r\n:9\r\n:0\r\n:1000000\r\n"[..], b"-ERR wrong\r\n", b":12\r\n"] {
+        for reply in [&b"$12\r\n0123456789\r\n\r\n"[..], b"-ERR wrong\r\n", b":12\r\n"] {
             for length in 0..reply.len() {
                 assert_eq!(parse(&reply[..length]), Parsed::Incomplete, "{length} bytes of {reply:?}");
             }
@@ -150,13 +152,13 @@ mod tests {
     fn whatever_else_arrives_is_refused() {
         for bytes in [
             &b"$-1\r\n"[..],
-            b"*-1\r\n",
-            b"*1\r\n$1\r\n1\r\n",
-            b"*1\r\n:x\r\n",
+            b"$1\r\nab\r\n",
+            b"$99999999\r\n",
+            b"*1\r\n:1\r\n",
+            b":x\r\n",
             b":\r\n",
             b":1e3\r\n",
             b":99999999999999999999\r\n",
-            b"*99999999\r\n",
             b":1\r\n:2\r\n",
             b"\r\n",
             b"HTTP/1.1 400 Bad Request\r\n",
