@@ -99,6 +99,54 @@ fn the_wait_is_enough_and_not_more() {
 }
 
 #[test]
+fn a_reservation_may_be_made_after_the_wait_and_not_before() {
+    for_all_histories(|subject, policy, now_us, cost| {
+        if !policy.reserves() {
+            return Ok(());
+        }
+        let longest_us = policy.window_us() / 7;
+        let reserve = |at_us| subject.decide(Call::reserve("key", cost, longest_us), at_us);
+        let slot = reserve(now_us);
+        let longest_delay_us = if slot.allowed() { longest_us } else { 0 };
+        prop_assert!(slot.delay_us() <= longest_delay_us);
+        if let (false, Some(_)) = (slot.allowed(), slot.retry_after()) {
+            let after_us = now_us + slot.retry_after_us();
+            if after_us < MAX_INSTANT_US {
+                prop_assert!(!reserve(after_us - 1).allowed(), "a microsecond less is too little");
+                prop_assert!(reserve(after_us).allowed(), "the wait is enough");
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_refund_gives_back_what_was_taken_and_no_more() {
+    for_all_histories(|subject, policy, now_us, cost| {
+        let before = subject.peek(1, now_us);
+        if subject.allow(cost, now_us).allowed() {
+            subject.decide(Call::refund("key", cost), now_us);
+            prop_assert_eq!(subject.peek(1, now_us).remaining(), before.remaining());
+        }
+        subject.decide(Call::refund("key", i64::from(i32::MAX)), now_us);
+        prop_assert_eq!(subject.peek(1, now_us).remaining(), policy.limit());
+        Ok(())
+    });
+}
+
+#[test]
+fn a_token_takes_once_and_answers_the_same() {
+    for_all_histories(|subject, _, now_us, cost| {
+        let once = |now_us| subject.decide(Call::allow("key", cost).token(b"a token of its own"), now_us);
+        let first = once(now_us);
+        let between = subject.peek(1, now_us);
+        prop_assert_eq!(once(now_us), first);
+        prop_assert_eq!(subject.peek(1, now_us), between);
+        Ok(())
+    });
+}
+
+#[test]
 fn a_denial_and_a_look_change_nothing() {
     for_all_histories(|subject, policy, now_us, cost| {
         let before = subject.peek(1, now_us);

@@ -1,9 +1,11 @@
 use std::sync::Arc;
 
 use ratelimit_core::store::{self, Store};
-use ratelimit_core::{Call, Decision, Limiter};
+use ratelimit_core::{Call, Decision, Keys, Limiter, Policy};
 use ratelimit_tests::RedisServer;
-use ratelimit_tests::vectors::{Case, EPOCH_US, Expectation, Verb, policy_cases};
+use ratelimit_tests::vectors::{
+    Case, EPOCH_US, Expectation, SeveralCase, SeveralExpectation, SeveralStep, Verb, policy_cases, several_cases,
+};
 
 #[test]
 fn memory_answers_every_vector() {
@@ -46,6 +48,46 @@ fn run(case: &Case, store: &Arc<dyn Store>) {
             continue;
         }
         assert_eq!(Some(seen(&decision)), step.expect, "{}, step {number}", case.name);
+    }
+}
+
+#[test]
+fn several_policies_answer_their_vectors_on_memory_and_on_redis() {
+    let server = RedisServer::start();
+    for store in [store::memory(1_000), store::open(&server.dsn())] {
+        let store = store.expect("a store");
+        for case in several_cases() {
+            run_several(&case, &store);
+        }
+    }
+}
+
+fn run_several(case: &SeveralCase, store: &Arc<dyn Store>) {
+    let policies: Vec<Policy> = case
+        .policies
+        .iter()
+        .map(|it| it.numbers.policy().and_then(|policy| policy.named(&it.name)).expect(&case.name))
+        .collect();
+    let limiter = Limiter::new(policies, store.clone()).expect("a limiter");
+    for (number, SeveralStep { step, keys, expect }) in case.steps.iter().enumerate() {
+        let own: Vec<(&str, String)> =
+            keys.iter().flatten().map(|(name, key)| (name.as_str(), format!("{} {key}", case.name))).collect();
+        let pairs: Vec<(&str, &[u8])> = own.iter().map(|(name, key)| (*name, key.as_bytes())).collect();
+        let keys = if pairs.is_empty() { Keys::from(&case.name) } else { Keys::Each(&pairs) };
+        let call = match step.verb {
+            Verb::Allow => Call::allow(keys, step.cost),
+            Verb::Peek => Call::peek(keys, step.cost),
+            Verb::Reserve => Call::reserve(keys, step.cost, step.max_wait_us.unwrap_or(u64::MAX)),
+            Verb::Refund => Call::refund(keys, step.cost),
+            Verb::Reset => panic!("{}: no resets among several policies", case.name),
+        };
+        let decision = limiter.decide(call.at_us(EPOCH_US + step.at_us)).expect(&case.name);
+        if step.verb != Verb::Refund {
+            let policy = limiter.policies()[decision.policy()].name().to_owned();
+            let each = decision.each().iter().map(seen).collect();
+            let seen = SeveralExpectation { top: seen(&decision), policy, each };
+            assert_eq!(Some(&seen), expect.as_ref(), "{}, step {number}", case.name);
+        }
     }
 }
 

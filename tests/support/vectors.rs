@@ -76,6 +76,67 @@ pub struct Expectation {
     pub delay_us: u64,
 }
 
+/// One file of cases over several policies.
+#[derive(Debug, Deserialize)]
+pub struct SeveralFile {
+    /// Its cases.
+    pub cases: Vec<SeveralCase>,
+}
+
+/// A history of calls on several policies.
+#[derive(Debug, Deserialize)]
+pub struct SeveralCase {
+    /// What it shows.
+    pub name: String,
+    /// The policies.
+    pub policies: Vec<NamedNumbers>,
+    /// The calls.
+    pub steps: Vec<SeveralStep>,
+}
+
+/// A policy in numbers, and its name.
+#[derive(Debug, Deserialize)]
+pub struct NamedNumbers {
+    /// What it is called.
+    pub name: String,
+    /// Its numbers.
+    #[serde(flatten)]
+    pub numbers: PolicyNumbers,
+}
+
+/// One call on several policies.
+#[derive(Debug, Deserialize)]
+pub struct SeveralStep {
+    /// The call.
+    #[serde(flatten)]
+    pub step: StepBase,
+    /// A key for each policy, by its name; without it one key for all.
+    pub keys: Option<std::collections::BTreeMap<String, String>>,
+    /// The decision.
+    pub expect: Option<SeveralExpectation>,
+}
+
+/// What every call has.
+#[derive(Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct StepBase {
+    pub at_us: u64,
+    pub verb: Verb,
+    #[serde(default)]
+    pub cost: i64,
+    pub max_wait_us: Option<u64>,
+}
+
+/// The decision on top, whose it is, and one per policy.
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct SeveralExpectation {
+    #[serde(flatten)]
+    pub top: Expectation,
+    pub policy: String,
+    pub each: Vec<Expectation>,
+}
+
 /// A policy in numbers.
 #[derive(Debug, Deserialize, Clone)]
 #[serde(tag = "algorithm", rename_all = "snake_case")]
@@ -134,6 +195,17 @@ impl PolicyNumbers {
             }
         }
     }
+}
+
+/// Every case over several policies.
+///
+/// # Panics
+///
+/// When the file is not what it should be.
+pub fn several_cases() -> Vec<SeveralCase> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors/several/several.json");
+    let file: SeveralFile = serde_json::from_str(&fs::read_to_string(path).expect("the file")).expect("its cases");
+    file.cases
 }
 
 /// Every case of every policy file.

@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
-"""A naive oracle: decides with exact fractions and no cleverness, and writes the vectors with it.
+"""A naive oracle: decides with exact fractions and by trying instants, and writes the vectors with it.
 
     oracle.py           writes the vector files
     oracle.py --check   exits with 1 when a committed file is not what the oracle gives
+
+Each model says what is left at an instant, if nobody calls in between. A wait is then found by bisection, not by a
+formula: the smallest number of microseconds after which enough is left. That is slow and hard to get wrong.
 """
 
 import json
 import sys
+from copy import deepcopy
 from fractions import Fraction
-from math import ceil
+from math import floor
 from pathlib import Path
 
 HERE = Path(__file__).parent
 SECOND = 1_000_000
+EPOCH = 1_700_000_000 * SECOND
+NEVER = None
 
 
 def ratio(number):
@@ -20,101 +26,335 @@ def ratio(number):
     return Fraction(number).limit_denominator(10**9)
 
 
-def policy(capacity, refill_rate, refill_interval=1.0, continuous=False):
-    return {
-        "algorithm": "token_bucket",
-        "capacity": capacity,
-        "refill_rate": float(refill_rate),
-        "refill_interval": float(refill_interval),
-        "continuous": continuous,
-    }
+def first(holds):
+    """The smallest wait in microseconds after which `holds`; it goes on to hold from then on."""
+    low, high = 0, 2**52
+    if holds(0):
+        return 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
-class TokenBucket:
-    """Tokens as a fraction, added at each tick; a tick is an interval, or a microsecond (or a coarser tick)."""
+class Bucket:
+    """Tokens as a fraction, added at the end of each tick; a full bucket forgets its phase."""
 
-    def __init__(self, tick_us=1):
-        self.continuous_tick_us = tick_us
-        self.reset()
+    def __init__(self, capacity, rate, tick, gain, queue=False):
+        self.limit, self.rate, self.tick, self.gain, self.queue = capacity, rate, tick, gain, queue
 
-    def reset(self):
-        self.tokens = None
-        self.since = 0
-        self.whole_at = 0
+    def fresh(self, now):
+        return {"tokens": Fraction(self.limit), "since": now}
 
-    def numbers(self, p):
-        rate, interval = ratio(p["refill_rate"]), ratio(p["refill_interval"]) * SECOND
-        if p["continuous"]:
-            return self.continuous_tick_us, rate / interval * self.continuous_tick_us
-        return int(interval), rate
+    def bring_up_to(self, state, now):
+        stepped_back = state["since"] > now
+        if stepped_back:
+            state["since"] = now
+        tokens = self.tokens(state, now)
+        if tokens == self.limit:
+            state["since"] = now
+        else:
+            state["since"] += (now - state["since"]) // self.tick * self.tick
+        state["tokens"] = tokens
+        return stepped_back
 
-    def bring_up_to(self, p, now):
-        tick, gain = self.numbers(p)
-        if self.tokens is None or now >= self.whole_at:
-            self.tokens, self.since = Fraction(p["capacity"]), now
-        self.tokens = min(self.tokens, p["capacity"])
-        if self.since > now:  # The clock stepped back: no time has passed.
-            self.since = now
-            self.whole_at = self.reaches(p, p["capacity"])
-        while self.since + tick <= now and self.tokens < p["capacity"]:
-            ticks = max(1, min((now - self.since) // tick, int((p["capacity"] - self.tokens) / gain)))
-            self.since += ticks * tick
-            self.tokens = min(self.tokens + ticks * gain, Fraction(p["capacity"]))
-        if self.tokens == p["capacity"]:
-            self.since = now  # A full bucket forgets its phase.
+    def tokens(self, state, at):
+        tokens = min(state["tokens"], Fraction(self.limit))
+        return min(tokens + (at - state["since"]) // self.tick * self.gain, Fraction(self.limit))
 
-    def reaches(self, p, tokens):
-        tick, gain = self.numbers(p)
-        return self.since + max(0, ceil((tokens - self.tokens) / gain)) * tick
+    def left(self, state, at):
+        return floor(self.tokens(state, at))
 
-    def decide(self, p, now, verb, cost):
-        before = (self.tokens, self.since, self.whole_at)
-        stepped_back = self.tokens is not None and now < self.whole_at and self.since > now
-        self.bring_up_to(p, now)
-        allowed = cost <= self.tokens
-        if allowed and verb == "allow":
-            self.tokens -= cost
-        # What is not stored anew is forgotten when it was to be whole, also under a policy raised since.
-        stored = before[0] is not None and self.tokens < p["capacity"] and not (allowed and verb == "allow" or stepped_back)
-        reaches = lambda tokens: min(self.reaches(p, tokens), before[2]) if stored else self.reaches(p, tokens)
+    def is_whole(self, state, at):
+        return self.tokens(state, at) == self.limit
+
+    def take(self, state, now, cost):
+        state["tokens"] -= cost
+
+    def give(self, state, now, cost):
+        state["tokens"] = min(state["tokens"] + cost, Fraction(self.limit))
+
+    def slot(self, state, now, cost):
+        """When a reservation may start; in a queue only if there is a place in it."""
+        enough = first(lambda wait: self.left(state, now + wait) >= cost)
+        if not self.queue:
+            return enough
+        return first(lambda wait: self.is_whole(state, now + wait)) if enough == 0 else NEVER
+
+
+class FixedWindow:
+    def __init__(self, limit, window, aligned):
+        self.limit, self.window, self.aligned = limit, window, aligned
+
+    def fresh(self, now):
+        return {"used": 0, "start": now - now % self.window if self.aligned else now}
+
+    def bring_up_to(self, state, now):
+        start = now - now % self.window if self.aligned else min(state["start"], now)
+        stepped_back = state["start"] > now or start + self.window < state["whole_at"]
+        state["start"] = start
+        if start + self.window <= now:
+            state.update(self.fresh(now))
+            return False
+        return stepped_back
+
+    def left(self, state, at):
+        return self.limit if at >= state["start"] + self.window else max(self.limit - state["used"], 0)
+
+    def is_whole(self, state, at):
+        return state["used"] == 0 or at >= state["start"] + self.window
+
+    def take(self, state, now, cost):
+        state["used"] += cost
+
+    def give(self, state, now, cost):
+        state["used"] = max(state["used"] - cost, 0)
+
+
+class SlidingWindowLog:
+    """A list of all grants."""
+
+    def __init__(self, limit, window):
+        self.limit, self.window = limit, window
+
+    def fresh(self, now):
+        return {"grants": []}
+
+    def bring_up_to(self, state, now):
+        stepped_back = any(at > now for at in state["grants"])
+        state["grants"] = [min(at, now) for at in state["grants"] if at > now - self.window]
+        return stepped_back
+
+    def left(self, state, at):
+        return max(self.limit - sum(at - self.window < grant for grant in state["grants"]), 0)
+
+    def is_whole(self, state, at):
+        return all(grant <= at - self.window for grant in state["grants"])
+
+    def take(self, state, now, cost):
+        state["grants"] += [now] * cost
+
+    def give(self, state, now, cost):
+        del state["grants"][max(len(state["grants"]) - cost, 0) :]
+
+
+class SlidingWindowCounter:
+    def __init__(self, limit, window):
+        self.limit, self.window = limit, window
+
+    def fresh(self, now):
+        return {"previous": 0, "current": 0, "start": now - now % self.window}
+
+    def at(self, state, at):
+        """The counters as they are at an instant."""
+        windows = (at - state["start"]) // self.window
+        if windows == 0:
+            return state
+        if windows == 1 and state["current"]:
+            return {"previous": state["current"], "current": 0, "start": state["start"] + self.window}
+        return self.fresh(at)
+
+    def bring_up_to(self, state, now):
+        stepped_back = state["start"] > now
+        if stepped_back:
+            state["start"] = now
+        state.update(self.at(state, now))
+        return stepped_back
+
+    def weight(self, state, at):
+        state = self.at(state, at)
+        overlap = Fraction(self.window - (at - state["start"]), self.window)
+        return min(state["previous"], self.limit) * overlap + min(state["current"], self.limit)
+
+    def left(self, state, at):
+        return max(self.limit - floor(self.weight(state, at)), 0)
+
+    def is_whole(self, state, at):
+        return self.weight(state, at) == 0
+
+    def take(self, state, now, cost):
+        state["current"] += cost
+
+    def give(self, state, now, cost):
+        from_current = min(cost, state["current"])
+        state["current"] -= from_current
+        state["previous"] = max(state["previous"] - (cost - from_current), 0)
+
+
+def machine(p):
+    """The model of a policy, as the vectors write it."""
+    seconds = lambda name: int(ratio(p[name]) * SECOND)
+    match p["algorithm"]:
+        case "token_bucket" if not p["continuous"]:
+            return Bucket(p["capacity"], None, seconds("refill_interval"), ratio(p["refill_rate"]))
+        case "token_bucket":
+            per_us = ratio(p["refill_rate"]) / (ratio(p["refill_interval"]) * SECOND)
+            tick = p.get("tick_us", 1)
+            return Bucket(p["capacity"], None, tick, per_us * tick)
+        case "leaky_bucket":
+            return Bucket(p["capacity"], None, 1, ratio(p["leak_rate"]) / SECOND, queue=True)
+        case "gcra":
+            per_us = Fraction(p["limit"]) / (ratio(p["period"]) * SECOND)
+            return Bucket(p["burst"] or p["limit"], None, 1, per_us)
+        case "fixed_window":
+            return FixedWindow(p["limit"], seconds("window"), p["aligned"])
+        case "sliding_window_log":
+            return SlidingWindowLog(p["limit"], seconds("window"))
+        case "sliding_window_counter":
+            return SlidingWindowCounter(p["limit"], seconds("window"))
+
+
+class Key:
+    """One key's state under one policy, and the decisions on it."""
+
+    def __init__(self):
+        self.state = None
+
+    def decide(self, p, now, verb, cost, max_wait=None, commit=True):
+        model = machine(p)
+        kept = self.state if self.state and now < self.state["whole_at"] else None
+        state = deepcopy(kept) if kept else model.fresh(now)
+        stepped_back = model.bring_up_to(state, now) if kept else False
+        forgotten = None if model.is_whole(state, now) else kept and kept["whole_at"]
+
+        allowed, delay, changes = True, 0, False
+        if verb == "refund":
+            changes = commit and kept is not None
+            if changes:
+                model.give(state, now, cost)
+        elif cost > model.limit:
+            allowed = False
+        else:
+            if verb == "reserve":
+                delay = model.slot(state, now, cost)
+                passes = lambda delay: delay is not NEVER and (max_wait is None or delay <= max_wait)
+                allowed = passes(delay)
+            else:
+                allowed = model.left(state, now) >= cost
+            changes = allowed and commit
+            if changes:
+                model.take(state, now, cost)
+
+        # What is not stored anew is forgotten when it was to be whole, also under a policy that was raised since.
+        told = lambda wait: wait if changes or stepped_back or not forgotten else min(wait, forgotten - now)
+        whole = first(lambda wait: model.is_whole(state, now + wait))
+        retry = 0
+        if not allowed:
+            if verb == "reserve":
+                goes = lambda wait: passes(model.slot(state, now + wait, cost))
+            else:
+                goes = lambda wait: model.left(state, now + wait) >= cost
+            enough = first(goes) if cost <= model.limit else NEVER
+            retry = NEVER if enough is NEVER else told(max(enough, 1))
+        if changes or stepped_back:
+            state["whole_at"] = now + whole
+            self.state = state if whole else None
         decision = {
             "allowed": allowed,
-            "limit": p["capacity"],
-            "remaining": int(self.tokens),
-            "retry_after_us": 0 if allowed else None if cost > p["capacity"] else reaches(cost) - now,
-            "reset_after_us": reaches(p["capacity"]) - now,
+            "limit": model.limit,
+            "remaining": max(model.left(state, now), 0),
+            "retry_after_us": retry,
+            "reset_after_us": told(whole),
         }
-        if allowed and verb == "allow" or stepped_back:
-            self.whole_at = self.reaches(p, p["capacity"])
-        else:
-            self.tokens, self.since, self.whole_at = before
+        if verb == "reserve":
+            decision["delay_us"] = delay if allowed else 0
         return decision
 
 
-def case(name, first, *steps, tick_us=1):
-    """Steps are (seconds, cost), (seconds, cost, "peek"), (seconds, "reset") or a new policy."""
-    bucket, current, out = TokenBucket(tick_us), first, []
-    changed = False
+def token_bucket(capacity, refill_rate, refill_interval=1.0, continuous=False):
+    numbers = {"capacity": capacity, "refill_rate": float(refill_rate), "refill_interval": float(refill_interval)}
+    return {"algorithm": "token_bucket", **numbers, "continuous": continuous}
+
+
+def leaky_bucket(capacity, leak_rate):
+    return {"algorithm": "leaky_bucket", "capacity": capacity, "leak_rate": float(leak_rate)}
+
+
+def gcra(limit, period, burst=None):
+    return {"algorithm": "gcra", "limit": limit, "period": float(period), "burst": burst}
+
+
+def fixed_window(limit, window, aligned=False):
+    return {"algorithm": "fixed_window", "limit": limit, "window": float(window), "aligned": aligned}
+
+
+def sliding_window_log(limit, window):
+    return {"algorithm": "sliding_window_log", "limit": limit, "window": float(window)}
+
+
+def sliding_window_counter(limit, window):
+    return {"algorithm": "sliding_window_counter", "limit": limit, "window": float(window)}
+
+
+def hits(at, count):
+    return [(at, 1)] * count
+
+
+def call(step):
+    """(seconds, cost), (seconds, cost, "peek" or "refund"), (seconds, cost, "reserve", longest wait in seconds)."""
+    at_us = round(step[0] * SECOND)
+    if step[1] == "reset":
+        return {"at_us": at_us, "verb": "reset"}
+    verb = step[2] if len(step) > 2 else "allow"
+    entry = {"at_us": at_us, "verb": verb, "cost": step[1]}
+    if verb == "reserve":
+        entry["max_wait_us"] = None if step[3] is None else round(step[3] * SECOND)
+    return entry
+
+
+def case(name, policy, *steps, tick_us=1):
+    """Steps are calls, (seconds, "reset"), or a policy that replaces the one before."""
+    key, current, out = Key(), {**policy, "tick_us": tick_us}, []
+    changed = None
     for step in steps:
         if isinstance(step, dict):
-            current, changed = step, True
+            current = changed = step
             continue
-        at_us = round(step[0] * SECOND)
-        if step[1] == "reset":
-            bucket.reset()
-            out.append({"at_us": at_us, "verb": "reset"})
-            continue
-        verb = step[2] if len(step) > 2 else "allow"
-        entry = {"at_us": at_us, "verb": verb, "cost": step[1]}
+        entry = call(step)
         if changed:
-            entry["policy"], changed = current, False
-        entry["expect"] = bucket.decide(current, 1_700_000_000 * SECOND + at_us, verb, step[1])
+            entry["policy"], changed = changed, None
+        if entry["verb"] == "reset":
+            key.state = None
+        else:
+            wait = entry.get("max_wait_us")
+            now, verb = EPOCH + entry["at_us"], entry["verb"]
+            decision = key.decide(current, now, verb, entry["cost"], wait, commit=verb != "peek")
+            if verb != "refund":
+                entry["expect"] = decision
         out.append(entry)
-    return {"name": name, "policy": first, "steps": out}
+    return {"name": name, "policy": policy, "steps": out}
 
 
-def token_bucket():
-    hits = lambda at, count: [(at, 1)] * count
+def several(name, policies, *steps):
+    """Steps are calls; a dict at their end gives each policy its own key."""
+    states, out = {}, []
+    for step in steps:
+        keys = step[-1] if isinstance(step[-1], dict) else None
+        entry = call(step[:-1] if keys else step)
+        at = lambda p: states.setdefault((p["name"], keys[p["name"]] if keys else ""), Key())
+        ask = lambda commit: [
+            at(p).decide(p, EPOCH + entry["at_us"], entry["verb"], entry["cost"], entry.get("max_wait_us"), commit)
+            for p in policies
+        ]
+        if keys:
+            entry["keys"] = keys
+        each = ask(False)
+        if all(decision["allowed"] for decision in each) and entry["verb"] != "peek":
+            each = ask(True)
+        if entry["verb"] != "refund":
+            refusing = [i for i, d in enumerate(each) if not d["allowed"]]
+            longest = lambda i: 2**60 if each[i]["retry_after_us"] is NEVER else each[i]["retry_after_us"]
+            share = lambda i: Fraction(each[i]["remaining"], each[i]["limit"])
+            ruling = max(refusing, key=longest) if refusing else min(range(len(each)), key=share)
+            entry["expect"] = {**each[ruling], "policy": policies[ruling]["name"], "each": each}
+            if entry["verb"] == "reserve":
+                entry["expect"]["delay_us"] = 0 if refusing else max(decision["delay_us"] for decision in each)
+        out.append(entry)
+    return {"name": name, "policies": policies, "steps": out}
+
+
+def token_bucket_cases():
+    policy = token_bucket
     yield case("a fresh bucket is full and gives its tokens one by one", policy(3, 1), *hits(0, 4))
     yield case(
         "polling faster than the interval does not starve the bucket",
@@ -154,14 +394,8 @@ def token_bucket():
         policy(15_000, 7, 950_400, True), (0, 15_000), (135_771.428, 1), (135_771.4285, 1), (135_771.429, 1), (950_400.0005, 7), (950_400.5, 6),
         tick_us=1000,
     )
-    yield case(
-        "a lowered capacity holds at once",
-        policy(1000, 5, 900), (0, 1), policy(10, 5, 900), *hits(0, 11),
-    )
-    yield case(
-        "a raised capacity grants nothing for free",
-        policy(10, 5, 900), *hits(0, 6), policy(1000, 5, 900), (0, 1), (900, 1),
-    )
+    yield case("a lowered capacity holds at once", policy(1000, 5, 900), (0, 1), policy(10, 5, 900), *hits(0, 11))
+    yield case("a raised capacity grants nothing for free", policy(10, 5, 900), *hits(0, 6), policy(1000, 5, 900), (0, 1), (900, 1))
     yield case(
         "what nobody used under a raised capacity is forgotten when it was to be whole",
         policy(1, 1), (0, 1), policy(11, 1), (0, 2), (0.5, 1, "peek"), (0.999999, 2), (1, 2),
@@ -182,18 +416,159 @@ def token_bucket():
         "a look after a step back promises a wait that is enough",
         policy(1, 1, 10), (600, 1), (0, 1, "peek"), (9.999999, 1), (10, 1),
     )
+    yield case(
+        "reservations go into debt and start when their tokens arrive",
+        policy(2, 1), *[(0, 1, "reserve", None)] * 5, (0, 1), (0.5, 2, "reserve", None), (3, 1, "peek"), (6, 1, "peek"), (7, 1),
+    )
+    yield case(
+        "a reservation that would wait too long takes nothing",
+        policy(2, 1), (0, 2), (0, 1, "reserve", 0.999999), (0, 1, "reserve", 1), (0, 1, "reserve", 1), (0, 3, "reserve", None), (0, 1, "peek"),
+    )
+    yield case("a reservation of what is there starts at once", policy(5, 1), (0, 3, "reserve", 0), (0, 2, "reserve", 0), (0, 1, "reserve", 0))
+    yield case(
+        "a refund gives back what was taken and never more than the capacity",
+        policy(5, 1, 10), (0, 4), (0, 2, "refund"), (0, 1, "peek"), (0, 100, "refund"), (0, 1, "peek"), (0, 5), (0, 1),
+    )
+    yield case("a refund of nothing taken changes nothing", policy(5, 1), (0, 3, "refund"), (0, 5), (0, 1))
+
+
+def leaky_bucket_cases():
+    yield case("a fresh bucket takes its capacity at once and leaks it", leaky_bucket(3, 1), *hits(0, 4), (0.5, 1), (1, 1), (1, 1), (2.999999, 2), (3, 2))
+    yield case("a wait below a second is not cut to nothing", leaky_bucket(1, 1), (0, 1), (0.6, 1), (1, 1))
+    yield case("three per second: the wait is rounded up and enough", leaky_bucket(1, 3), (0, 1), (0, 1), (0.333333, 1), (0.333334, 1), (0.333334, 1), (0.666667, 1), (0.666668, 1))
+    yield case("a fractional leak", leaky_bucket(2, 0.1), (0, 2), (9.999999, 1), (10, 1), (15, 1), (30, 2))
+    yield case("costs and what is above the capacity", leaky_bucket(10, 2), (0, 7), (0, 4), (0, 3), (0, 11), (2, 4), (2, 1), (5, 10))
+    yield case(
+        "reservations queue up and start evenly spaced",
+        leaky_bucket(3, 1), *[(0, 1, "reserve", None)] * 4, (0.5, 1, "reserve", None), (1, 1, "reserve", None), (1, 1, "reserve", None), (1, 1),
+    )
+    yield case("a queue that would make one wait too long gives no place", leaky_bucket(5, 1), (0, 2, "reserve", 0), (0, 1, "reserve", 1.5), (0, 1, "reserve", 2), (0, 6, "reserve", None))
+    yield case("a refund makes room", leaky_bucket(2, 1), (0, 2), (0, 1, "refund"), (0, 1), (0, 1), (0, 9, "refund"), (0, 2))
+    yield case("a lowered capacity holds at once", leaky_bucket(100, 1), (0, 10), leaky_bucket(5, 1), *hits(0, 6))
+    yield case("a clock that steps back", leaky_bucket(2, 1), *hits(600, 2), (0, 1), (1, 1), (1, 1), (2, 1))
+
+
+def gcra_cases():
+    yield case("the burst passes at once, then one per interval", gcra(1, 1, 2), *hits(0, 3), (0.999999, 1), (1, 1), (1, 1), (2, 1))
+    yield case("without a burst the limit may come at once", gcra(5, 10), *hits(0, 6), (1.999999, 1), (2, 1), (10, 4))
+    yield case("very high rates still limit", gcra(2000, 1, 20), *hits(0, 25), (0.0005, 1), (0.0005, 1))
+    yield case("a huge cost is never and wraps nothing", gcra(1, 86_400, 1), (0, 200_000_000), (0, 1), (0, 1), (0, 2**31 - 1))
+    yield case("a window's edge gives no second burst", gcra(100, 1), (0.9, 100), *[(1.1, 1)] * 22)
+    yield case("an interval that is no whole microsecond keeps its remainder", gcra(3, 1, 1), (0, 1), (0.333333, 1), (0.333334, 1), (0.666667, 1), (1, 1), (1.000001, 1))
+    yield case("seven per minute, costs of two", gcra(7, 60, 4), *[(n * 8.571428, 2) for n in range(12)])
+    yield case("reservations are spaced by the interval", gcra(10, 1, 1), *[(0, 1, "reserve", None)] * 4, (0.05, 1), (0.05, 1, "reserve", 0.3), (0.05, 1, "reserve", 0.35))
+    yield case("a refund gives back", gcra(10, 10, 5), (0, 5), (0, 3, "refund"), (0, 4), (0, 3), (0, 1))
+    yield case("a clock that steps back", gcra(1, 1, 2), *hits(600, 2), (0, 1), (1, 1), (1, 1), (2, 1))
+    yield case("used stays used when the period changes", gcra(10, 1), (0, 10), gcra(10, 60), (0, 1), (5.999999, 1), (6, 1))
+
+
+def fixed_window_cases():
+    policy = fixed_window
+    yield case("a window opens at the first hit", policy(3, 60), (10, 1), (10, 1), (69, 1), (69, 1), (69.999999, 1), (70, 3), (70, 1))
+    yield case("a denial neither lengthens nor opens a window", policy(3, 2), *[(0.6 * n, 1) for n in range(20)], (50, 4), (50, 1, "peek"), (51, 3), (52.999999, 1), (53, 1))
+    yield case("windows of odd lengths", policy(2, 0.75), *hits(0, 3), (0.749999, 1), (0.75, 1))
+    yield case("a window of 600.001 s", policy(2, 600.001), *hits(0, 3), (600, 1), (600.001, 1))
+    yield case("a wait above 2^31 ms", policy(1, 2_500_000.001), *hits(0, 2), (2_500_000.001, 1))
+    yield case("costs, and what is above the limit", policy(5, 60), (0, 3), (0, 3), (0, 2), (0, 1), (0, 6), (60, 5))
+    yield case("a lowered limit holds at once", policy(100, 60), (0, 50), policy(10, 60), (0, 1), (60, 1))
+    yield case("a raised limit gives what was not used", policy(10, 60), (0, 10), policy(100, 60), (0, 1), (0, 90))
+    yield case("a longer window holds for the next one", policy(1, 10), (0, 1), policy(1, 60), (5, 1), (9.999999, 1), (10, 1), (69.999999, 1), (70, 1))
+    yield case("a shorter window holds at once", policy(1, 60), (0, 1), policy(1, 10), (5, 1), (9.999999, 1), (10, 1))
+    yield case("a clock that steps back", policy(2, 60), *hits(600, 2), (0, 1), (59.999999, 1), (60, 1), (61, 1), (61, 1))
+    yield case("a refund gives back within the window", policy(5, 60), (0, 5), (1, 2, "refund"), (1, 3), (1, 2), (1, 99, "refund"), (30, 5), (89.999999, 1), (90, 1))
+    yield case("aligned: windows stand at multiples", policy(3, 60, True), (10, 3), (19.999999, 1), (20, 3), (20, 1), (79.999999, 1), (80, 1))
+    yield case("aligned: twice the limit around an edge, as documented", policy(100, 1, True), (0.9, 100), (0.9, 1), (1.1, 100), (1.1, 1))
+    yield case("aligned: a clock that steps back", policy(2, 60, True), *hits(610, 2), (0, 1), (19.999999, 1), (20, 2))
+    yield case("a first-hit window gives no second burst across the clock's second", policy(100, 1), (0.9, 100), (1.1, 1), (1.9, 100))
+
+
+def sliding_window_log_cases():
+    policy = sliding_window_log
+    yield case("exact in any span", policy(3, 10), (0, 1), (4, 1), (8, 1), (9, 1), (9.999999, 1), (10, 1), (13.999999, 1), (14, 1))
+    yield case("refused calls are not logged", policy(2, 10), *[(n, 1) for n in range(10)], (10.5, 1), (11.5, 1), (12.5, 1))
+    yield case("hits at one instant are all counted", policy(100, 1), *hits(0, 103), (0.999999, 1), (1, 100))
+    yield case("two hits within a microsecond of a second's edge keep their order", policy(2, 1), (0.000999, 1), (0.001, 1), (1.0005, 1), (1.000999, 1), (1.000999, 1))
+    yield case("no second burst across an edge", policy(100, 1), (0.9, 100), (1.1, 1), (1.899999, 1), (1.9, 100))
+    yield case("a window of a fraction of a second", policy(2, 0.75), *hits(0, 3), (0.75, 2))
+    yield case("a cost takes as many entries, and waits for as many to leave", policy(10, 10), (0, 3), (2, 4), (4, 3), (5, 1), (5, 4), (5, 8), (5, 11), (10, 3), (12, 5))
+    yield case("a lowered limit holds at once", policy(100, 60), (0, 50), policy(10, 60), (1, 1), (60, 1))
+    yield case("a shorter window holds at once", policy(2, 60), (0, 1), (10, 1), policy(2, 5), (12, 1), (12, 1), (15, 1))
+    yield case("a clock that steps back", policy(2, 60), (590, 1), (600, 1), (0, 1), (59.999999, 1), (60, 2))
+    yield case("a refund takes back the newest", policy(5, 10), (0, 2), (5, 3), (6, 2, "refund"), (6, 3), (6, 2), (10, 2), (15, 1), (15, 9, "refund"), (15, 5))
+
+
+def sliding_window_counter_cases():
+    policy = sliding_window_counter
+    yield case("what overlaps counts", policy(10, 10), (0, 10), (0, 1), (9.999999, 1), (10, 1), (10.000001, 1), (15, 5), (15, 1), (30, 10))
+    yield case("no second burst across an edge", policy(100, 1), (0.9, 100), *[(1.1, 1)] * 11)
+    yield case("after a long silence nothing is negative", policy(10, 5), *hits(0, 10), *hits(60, 11))
+    yield case("the wait ends when one unit has fallen out", policy(60, 60), (20, 60), (80, 12), (92, 1), (92.000001, 1), (92.000001, 1))
+    yield case("a denial in a full window waits into the next", policy(4, 10), (0, 4), (0, 1), (0, 4), (0, 5), (12.500001, 1), (12.500001, 1), (20, 4))
+    yield case("a window of odd length", policy(7, 0.75), (0, 7), (0.5, 1), (1, 3), (1.4, 2), (1.6, 7))
+    yield case("a limit of one", policy(1, 10), (0, 1), (0, 1), (10, 1), (10.000001, 1), (19, 1), (30, 1))
+    yield case("a lowered limit holds at once", policy(100, 60), (0, 50), policy(10, 60), (0, 1), (40, 1), (80, 1))
+    yield case("a clock that steps back", policy(2, 60), *hits(600, 2), (0, 1), (59.999999, 1), (61, 1), (150, 2))
+    yield case("a refund gives back from the current window first", policy(10, 10), (0, 6), (10, 3), (10, 4, "refund"), (10, 1, "peek"), (15, 1, "peek"), (15, 99, "refund"), (15, 10))
+
+
+def several_cases():
+    name = lambda policy, name: {**policy, "name": name}
+    minute, day = name(fixed_window(3, 60), "minute"), name(fixed_window(30, 86_400), "day")
+    yield several("two limits on one key are each charged once", [minute, day], *hits(0, 4), (60, 1))
+    client, shared = name(token_bucket(1, 1, 60), "client"), name(sliding_window_counter(10, 60), "shared")
+    yield several(
+        "what one policy refuses costs the others nothing",
+        [client, shared],
+        *[(20, 1, {"client": "x", "shared": "all"})] * 20,
+        *[(20, 1, {"client": f"c{n}", "shared": "all"}) for n in range(9)],
+        (20, 1, {"client": "late", "shared": "all"}),
+        (20, 1, "peek", {"client": "late", "shared": "other"}),
+    )
+    yield several(
+        "the same in the other order",
+        [shared, client],
+        *[(20, 1, {"client": "x", "shared": "all"})] * 3, (20, 9, {"client": "y", "shared": "all"}), (20, 1, {"client": "y", "shared": "all"}),
+    )
+    quick, slow = name(gcra(10, 1), "quick"), name(sliding_window_log(2, 60), "slow")
+    yield several("a spent limit does not empty the other", [quick, slow], (0, 2), *hits(0, 20), (0, 1, "peek"), (60, 1))
+    yield several("the longest wait rules; never is the longest", [quick, slow], (0, 2), (0, 1), (0, 9), (0, 11), (0.1, 1))
+    yield several(
+        "reservations start when all are ready",
+        [name(token_bucket(1, 1, 2), "two"), name(gcra(1, 3, 1), "three")],
+        *[(0, 1, "reserve", None)] * 3, (0, 1, "reserve", 5), (1, 2, "reserve", None), (9, 1),
+    )
+    yield several("refunds go to all", [name(leaky_bucket(5, 1), "leaky"), minute], (0, 3), (0, 1), (0, 2, "refund"), (0, 2), (0, 1))
+    everything = [
+        name(token_bucket(9, 3, 2), "a"), name(leaky_bucket(8, 2), "b"), name(gcra(7, 3), "c"), name(fixed_window(6, 5), "d"),
+        name(sliding_window_log(5, 4), "e"), name(sliding_window_counter(4, 3), "f"),
+    ]
+    yield several("all algorithms at once", everything, *[(0.7 * n, 1 + n % 2) for n in range(20)], (40, 4), (40, 1, "peek"))
+
+
+FILES = {
+    "policy/token_bucket.json": token_bucket_cases,
+    "policy/leaky_bucket.json": leaky_bucket_cases,
+    "policy/gcra.json": gcra_cases,
+    "policy/fixed_window.json": fixed_window_cases,
+    "policy/sliding_window_log.json": sliding_window_log_cases,
+    "policy/sliding_window_counter.json": sliding_window_counter_cases,
+    "several/several.json": several_cases,
+}
 
 
 def main():
-    text = json.dumps({"cases": list(token_bucket())}, indent=None, separators=(",", ":"))
-    # A step a line: diffs stay readable.
-    text = text.replace('{"name"', '\n\n{"name"').replace('"steps":[', '"steps":[\n').replace(',{"at_us"', ',\n{"at_us"') + "\n"
-    path = HERE / "policy" / "token_bucket.json"
-    if "--check" in sys.argv:
-        if path.read_text() != text:
-            sys.exit(f"{path} is not what the oracle gives; run {Path(__file__).name} and look at the difference")
-    else:
-        path.write_text(text)
+    for name, cases in FILES.items():
+        text = json.dumps({"cases": list(cases())}, indent=None, separators=(",", ":"))
+        # A step a line: diffs stay readable.
+        text = text.replace('{"name":"', '\n\n{"name":"', 1) if name.startswith("several") else text.replace('{"name"', '\n\n{"name"')
+        text = text.replace('"steps":[', '"steps":[\n').replace(',{"at_us"', ',\n{"at_us"').replace("]},{", "]},\n\n{") + "\n"
+        path = HERE / name
+        if "--check" in sys.argv:
+            if not path.exists() or path.read_text() != text:
+                sys.exit(f"{path} is not what the oracle gives; run {Path(__file__).name} and look at the difference")
+        else:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
 
 
 if __name__ == "__main__":

@@ -97,8 +97,8 @@ impl Bucket {
     pub fn decide(&self, state: &mut Option<State>, question: &Question) -> Verdict {
         let Question { now_us, verb, cost, commit } = *question;
         let mut level = self.level(state.as_ref(), now_us);
-        let (mut allowed, mut delay_us, mut retry_after_us) = (true, 0, 0);
-        let mut changes = false;
+        let (mut allowed, mut changes) = (true, false);
+        let (mut delay_us, mut retry_after_us) = (0, 0);
         match verb {
             Verb::Refund => {
                 changes = commit && level.stored;
@@ -107,21 +107,21 @@ impl Bucket {
                 }
             }
             _ if cost > self.capacity => (allowed, retry_after_us) = (false, NEVER_US),
-            Verb::Allow | Verb::Reserve { .. } => {
-                let need = (cost * self.unit).cast_signed();
-                let waits_us = self.wait_us(&level, need, now_us);
-                (allowed, delay_us) = match verb {
-                    Verb::Reserve { max_wait_us } => self.reservation(&level, need, waits_us, max_wait_us, now_us),
-                    _ => (waits_us == 0, 0),
-                };
-                changes = allowed && commit;
-                if changes {
-                    level.credits -= need;
-                } else if !allowed {
-                    // A reservation that was too long may be made as soon as its units are there.
-                    retry_after_us = Self::told_us(&level, waits_us.max(1), now_us);
-                }
+            Verb::Allow => {
+                retry_after_us = self.wait_us(&level, (cost * self.unit).cast_signed(), now_us);
             }
+            Verb::Reserve { max_wait_us } => {
+                (delay_us, retry_after_us) =
+                    self.reservation(&level, (cost * self.unit).cast_signed(), max_wait_us, now_us);
+            }
+        }
+        if verb != Verb::Refund && retry_after_us != NEVER_US {
+            allowed = retry_after_us == 0;
+            changes = allowed && commit;
+            if changes {
+                level.credits -= (cost * self.unit).cast_signed();
+            }
+            retry_after_us = Self::told_us(&level, retry_after_us, now_us);
         }
         let whole_us = self.wait_us(&level, self.full(), now_us);
         let stores = changes || level.repaired;
@@ -134,15 +134,19 @@ impl Bucket {
         Verdict { allowed, remaining, retry_after_us, reset_after_us, delay_us }
     }
 
-    /// Whether `need` credits may be taken ahead of time, and when their taker may start.
-    fn reservation(&self, level: &Level, need: i64, waits_us: u64, max_wait_us: u64, now_us: u64) -> (bool, u64) {
-        if self.queue {
+    /// When the taker of `need` credits may start, and until when the reservation has to be put off.
+    fn reservation(&self, level: &Level, need: i64, max_wait_us: u64, now_us: u64) -> (u64, u64) {
+        let waits_us = self.wait_us(level, need, now_us);
+        let (delay_us, put_off_us) = if self.queue {
             // The queue holds `capacity` units; a place in it starts when all before it have left.
             let delay_us = self.wait_us(level, self.full(), now_us);
-            return (waits_us == 0 && delay_us <= max_wait_us, if waits_us == 0 { delay_us } else { 0 });
-        }
-        let fits = waits_us <= max_wait_us.min(MAX_SPAN_US) && need - level.credits <= self.max_debt();
-        (fits, if fits { waits_us } else { 0 })
+            (delay_us, waits_us.max(delay_us.saturating_sub(max_wait_us)))
+        } else if need - level.credits > self.max_debt() {
+            (waits_us, waits_us.saturating_sub(max_wait_us).max(1))
+        } else {
+            (waits_us, waits_us.saturating_sub(max_wait_us.min(MAX_SPAN_US)))
+        };
+        (if put_off_us == 0 { delay_us } else { 0 }, put_off_us)
     }
 
     fn give_back(&self, level: &mut Level, cost: u64) {

@@ -56,8 +56,9 @@ impl<'a> Waiting<'a> {
             return Ok(WaitStep::Sleep { us: delay_us + self.spread_us(delay_us) });
         }
         let wait_us = decision.retry_after_us();
-        // A reservation was refused because it would be too long, unless it was the failure rule that refused it.
-        if wait_us == NEVER_US || wait_us > self.left_us || (reserves && !decision.degraded() && !self.queues()) {
+        // A reservation was refused because it would be too long; only a full queue, or a failure rule, may say yes later.
+        let later = !reserves || decision.degraded() || (self.queues() && decision.reset_after_us() <= self.left_us);
+        if wait_us == NEVER_US || wait_us > self.left_us || !later {
             return Err(self.too_long(&decision));
         }
         let us = (wait_us + self.spread_us(wait_us)).min(self.left_us);
@@ -83,10 +84,8 @@ impl<'a> Waiting<'a> {
         let policy = self.limiter.policies()[decision.policy()].name();
         let wait = match decision.retry_after_us() {
             NEVER_US => format!("the cost {} is above the limit {}", self.call.cost, decision.limit()),
-            us => format!("it would take {} s", us_to_seconds(us)),
+            _ => format!("the wait would be longer than the {} s that are left for it", us_to_seconds(self.left_us)),
         };
-        let limit = us_to_seconds(self.left_us);
-        let detail = if self.left_us == u64::MAX { wait } else { format!("{wait}, and {limit} s are left to wait") };
-        Error::new(ErrorKind::WaitTooLong, format!("policy {policy:?} lets nothing pass in time: {detail}"))
+        Error::new(ErrorKind::WaitTooLong, format!("policy {policy:?} lets nothing pass in time: {wait}"))
     }
 }

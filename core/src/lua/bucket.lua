@@ -78,26 +78,28 @@ if verb == 3 then
 elseif cost > capacity then
   allowed, retry_after = 0, -1
 else
-  if verb < 2 then
-    if waits > 0 then allowed = 0 end
-  elseif queue == 1 then
-    if waits == 0 and credits < full then
-      delay = updated_at + math.ceil((full - credits) / refill) * tick - now
-    end
-    if waits > 0 or delay > max_wait then allowed = 0 end
-  else
-    local max_debt = math.min(math.floor(2251799813685248 / tick) * refill, 4503599627370496)
-    if waits <= max_wait and waits <= 2251799813685248 and need - credits <= max_debt then
-      delay = waits
+  retry_after = waits
+  if verb == 2 then
+    -- When the taker may start, and until when the reservation has to be put off.
+    delay = waits
+    if queue == 1 then
+      if credits < full then delay = updated_at + math.ceil((full - credits) / refill) * tick - now end
+      retry_after = math.max(waits, delay - max_wait)
     else
-      allowed = 0
+      local max_debt = math.min(math.floor(2251799813685248 / tick) * refill, 4503599627370496)
+      if need - credits > max_debt then
+        retry_after = math.max(waits - max_wait, 1)
+      else
+        retry_after = math.max(waits - math.min(max_wait, 2251799813685248), 0)
+      end
     end
+    if retry_after > 0 then delay = 0 end
   end
-  if allowed == 1 then
+  if retry_after == 0 then
     changes = commit
     if changes then credits = credits - need end
   else
-    retry_after = waits > 0 and waits or 1
+    allowed = 0
     -- What is not stored anew is forgotten; under a policy raised since, before the bucket fills.
     if forgotten_at and not repaired and forgotten_at - now < retry_after then retry_after = forgotten_at - now end
   end
