@@ -4,6 +4,8 @@
 #include "support/limiter.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -56,13 +58,19 @@ static void race(rl_limiter *limiter, const char *key) {
 }
 
 static void races_on(const char *dsn) {
-  rl_limiter *limiter = limiter_on(dsn, 5, 1, 3600, NULL);
-  for (int round = 0; round < (check_quick() ? 2 : 20); round++) {
-    char key[32];
-    snprintf(key, sizeof key, "race %d", round);
-    race(limiter, key);
+  for (size_t i = 0; i < ALGORITHMS; i++) {
+    rl_limiter *limiter = limiter_by(dsn, 1, &five_of[i], NULL);
+    for (int round = 0; round < (check_quick() ? 1 : 20); round++) {
+      char key[32];
+      snprintf(key, sizeof key, "race %d", round);
+      race(limiter, key);
+    }
+    rl_limiter_free(limiter);
   }
-  rl_limiter_free(limiter);
+  /* All of them at once are charged all or none, too. */
+  rl_limiter *several = limiter_by(dsn, ALGORITHMS, five_of, NULL);
+  race(several, "race for all");
+  rl_limiter_free(several);
 }
 
 static void of_fifty_threads_in_memory_exactly_five_pass(void) { races_on("memory:?max_keys=300"); }
@@ -132,9 +140,61 @@ static void a_child_takes_its_own_copy_of_a_memory_store(void) {
   rl_limiter_free(limiter);
 }
 
+static atomic_bool enough;
+
+static void *keep_calling(void *limiter) {
+  rl_decision decision;
+  while (!atomic_load(&enough)) {
+    allow(limiter, "busy", 1, &decision);
+  }
+  return NULL;
+}
+
+/* A fork may come while another thread is in the middle of a decision. */
+static void fork_while_threads_call(rl_limiter *limiter) {
+  pthread_t threads[4];
+  atomic_store(&enough, false);
+  for (int i = 0; i < 4; i++) {
+    CHECK(pthread_create(&threads[i], NULL, keep_calling, limiter) == 0);
+  }
+  bool stuck = false;
+  for (int i = 0; i < (check_quick() ? 10 : 100) && !stuck; i++) {
+    pid_t child = fork();
+    if (child == 0) {
+      rl_decision decision;
+      alarm(30);
+      if (allow(limiter, "busy", 1, &decision) == RL_OK) {
+        /* Ends without Valgrind's last look, to which all that the other threads had would seem lost. */
+        raise(SIGKILL);
+      }
+      _exit(1);
+    }
+    int status = 0;
+    stuck = child < 0 || waitpid(child, &status, 0) != child || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL;
+  }
+  atomic_store(&enough, true);
+  for (int i = 0; i < 4; i++) {
+    CHECK(pthread_join(threads[i], NULL) == 0);
+  }
+  CHECK(!stuck);
+  rl_limiter_free(limiter);
+}
+
+static void a_child_is_not_stuck_with_what_a_thread_of_its_parent_held(void) {
+  fork_while_threads_call(limiter_on("memory:?max_keys=302", 5, 1, 3600, NULL));
+}
+
+static void a_child_is_not_stuck_where_memory_stands_in_for_a_server(void) {
+  rl_limiter_options options = {.struct_size = sizeof options, .on_error = RL_ON_ERROR_LOCAL};
+  /* Nobody listens there. */
+  fork_while_threads_call(limiter_on("redis://127.0.0.1:1", 5, 1, 3600, &options));
+}
+
 void concurrency(void) {
   TEST(of_fifty_threads_in_memory_exactly_five_pass);
   TEST(of_fifty_threads_on_redis_exactly_five_pass);
   TEST(after_fork_children_and_parent_go_on_undisturbed);
   TEST(a_child_takes_its_own_copy_of_a_memory_store);
+  TEST(a_child_is_not_stuck_with_what_a_thread_of_its_parent_held);
+  TEST(a_child_is_not_stuck_where_memory_stands_in_for_a_server);
 }

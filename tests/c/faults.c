@@ -133,6 +133,29 @@ static void a_flushed_script_costs_no_error_and_no_second_count(void) {
   server_end(&redis);
 }
 
+/* With an idempotency token a call that timed out may be sent again: it is counted once. */
+static void a_call_that_timed_out_is_sent_again_under_its_token(void) {
+  server redis = server_start();
+  rl_limiter *limiter = limiter_on(dsn_with_limit(redis.port, limit()), 10, 1, 3600, NULL);
+  CHECK_EQUAL(remaining_after_one(limiter, "caller"), 9);
+  rl_call call = call_of(RL_VERB_ALLOW, "caller", 1);
+  call.token = (const uint8_t *)"order 7";
+  call.token_len = 7;
+  rl_decision decision;
+  CHECK(kill(redis.process, SIGSTOP) == 0);
+  CHECK_EQUAL(decide(limiter, &call, &decision), RL_ERR_STORE_UNAVAILABLE);
+  CHECK(kill(redis.process, SIGCONT) == 0);
+  CHECK_BEGINS(server_command(&redis, "PING"), "+PONG");
+  for (int i = 0; i < 2; i++) {
+    CHECK_EQUAL(decide(limiter, &call, &decision), RL_OK);
+    CHECK(decision.allowed);
+    CHECK_EQUAL(decision.remaining, 8);
+  }
+  CHECK_EQUAL(remaining_after_one(limiter, "caller"), 7);
+  rl_limiter_free(limiter);
+  server_end(&redis);
+}
+
 enum { HITTERS = 10, HITS = 50 };
 
 static void *hit(void *limiter) {
@@ -165,27 +188,69 @@ static void scripts_flushed_under_load_lose_and_repeat_no_call(void) {
   server_end(&redis);
 }
 
+/* Commands that make something else of a key. */
+static const char *const STRANGERS[] = {"SET %s hello", "SET %s \"\"", "RPUSH %s hello", "HSET %s text abc",
+                                        "SADD %s hello"};
+
+/* Calls limit + 5 times and says how many passed; what does not pass is denied or an error of the store. */
+static int passed_of_ten(rl_limiter *limiter) {
+  int passed = 0;
+  for (int i = 0; i < 10; i++) {
+    rl_decision decision;
+    rl_status status = allow(limiter, "key", 1, &decision);
+    CHECK(status == RL_OK || status == RL_ERR_STORE_UNAVAILABLE);
+    passed += status == RL_OK && decision.allowed;
+  }
+  return passed;
+}
+
 static void what_else_is_stored_under_the_key_is_an_error_or_no_state(void) {
   server redis = server_start();
-  rl_limiter *limiter = limiter_on(dsn_of(&redis), 5, 1, 3600, NULL);
-  rl_decision decision;
-  server_command(&redis, "SET rl:tb:default:{text} hello");
-  CHECK_EQUAL(remaining_after_one(limiter, "text"), 4);
-  server_command(&redis, "RPUSH rl:tb:default:{list} hello");
-  CHECK_EQUAL(allow(limiter, "list", 1, &decision), RL_ERR_STORE_UNAVAILABLE);
-  CHECK(strstr(rl_last_error(), "WRONGTYPE") != NULL);
-  CHECK_EQUAL(remaining_after_one(limiter, "text"), 3);
-  CHECK_EQUAL(rl_reset(limiter, (const uint8_t *)"list", 4), RL_OK);
-  CHECK_EQUAL(remaining_after_one(limiter, "list"), 4);
-  rl_limiter_free(limiter);
+  for (size_t i = 0; i < ALGORITHMS; i++) {
+    rl_limiter *limiter = limiter_by(dsn_of(&redis), 1, &five_of[i], NULL);
+    for (size_t j = 0; j < sizeof STRANGERS / sizeof *STRANGERS; j++) {
+      CHECK_BEGINS(server_command(&redis, "FLUSHALL"), "+OK");
+      CHECK_EQUAL(remaining_after_one(limiter, "key"), 4);
+      /* The one key there is, as a line of its own. */
+      char key[128], command[192];
+      CHECK(sscanf(server_command(&redis, "RANDOMKEY"), "$%*d %127s", key) == 1);
+      snprintf(command, sizeof command, "DEL %s", key);
+      CHECK_BEGINS(server_command(&redis, command), ":1");
+      snprintf(command, sizeof command, STRANGERS[j], key);
+      CHECK(server_command(&redis, command)[0] != '-');
+      CHECK(passed_of_ten(limiter) <= 5);
+      CHECK_EQUAL(rl_reset(limiter, (const uint8_t *)"key", 3), RL_OK);
+      CHECK_EQUAL(passed_of_ten(limiter), 5);
+    }
+    rl_limiter_free(limiter);
+  }
   server_end(&redis);
 }
 
-static const char ALLOWED_7_LEFT[] = "*4\r\n:1\r\n:7\r\n:0\r\n:1000000\r\n";
-static const char DENIED_0_LEFT[] = "*4\r\n:0\r\n:0\r\n:1000000\r\n:1000000\r\n";
+static void every_algorithm_keeps_its_own_state_of_one_name_and_key(void) {
+  server redis = server_start();
+  rl_limiter *limiters[ALGORITHMS];
+  for (size_t i = 0; i < ALGORITHMS; i++) {
+    limiters[i] = limiter_by(dsn_of(&redis), 1, &(named_policy){"one name", five_of[i].text}, NULL);
+  }
+  /* Both forms of the token bucket, and both of the fixed window, are one algorithm with other numbers. */
+  static const uint64_t left[ALGORITHMS] = {4, 3, 4, 4, 4, 3, 4, 4};
+  for (size_t i = 0; i < ALGORITHMS; i++) {
+    CHECK_EQUAL(remaining_after_one(limiters[i], "u1"), left[i]);
+    rl_limiter_free(limiters[i]);
+  }
+  server_end(&redis);
+}
 
-static void answer(int connection, const char *reply) {
-  if (send(connection, reply, strlen(reply), MSG_NOSIGNAL) < 0) {
+/* What the script of one policy returns: allowed, remaining, retry_after, reset_after and delay, as doubles. */
+static const double ALLOWED_7_LEFT[] = {1, 7, 0, 1000000, 0};
+static const double DENIED_0_LEFT[] = {0, 0, 1000000, 1000000, 0};
+
+static void answer(int connection, const double numbers[5]) {
+  char reply[5 + 40 + 2] = "$40\r\n";
+  memcpy(reply + 5, numbers, 40);
+  memcpy(reply + 45, "\r\n", 2);
+  if (send(connection, reply, sizeof reply, MSG_NOSIGNAL) < 0) {
     perror("the fake server");
   }
 }
@@ -286,9 +351,11 @@ void faults(void) {
   TEST(a_server_that_is_away_is_found_again);
   TEST(a_restart_between_two_calls_is_not_noticed);
   TEST(a_server_that_stands_still_is_given_up_and_found_again);
+  TEST(a_call_that_timed_out_is_sent_again_under_its_token);
   TEST(a_flushed_script_costs_no_error_and_no_second_count);
   TEST(scripts_flushed_under_load_lose_and_repeat_no_call);
   TEST(what_else_is_stored_under_the_key_is_an_error_or_no_state);
+  TEST(every_algorithm_keeps_its_own_state_of_one_name_and_key);
   TEST(a_late_answer_is_never_taken_for_the_next_one);
   TEST(a_server_that_hangs_up_sends_no_signal);
   TEST(a_socket_in_the_file_system_leads_to_the_same_budget);

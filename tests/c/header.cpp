@@ -44,5 +44,12 @@ int main() {
       return EXIT_FAILURE;
     }
   }
+  rl_call call{};
+  call.struct_size = sizeof call;
+  call.verb = RL_VERB_REFUND;
+  call.key = reinterpret_cast<const std::uint8_t *>(key.data());
+  call.key_len = key.size();
+  call.cost = 1;
+  must(rl_decide(limiter.get(), &call, nullptr, nullptr, 0));
   return decision.retry_after_us > 29'000'000 && decision.retry_after_us != RL_NEVER ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -9,18 +9,17 @@ static rl_limiter *limiter;
 static rl_decision allowed, denied, never;
 
 /* A limiter and three decisions: one of four left, a denial that waits a minute, one that waits for ever. */
-static void decide(void) {
+static void make_decisions(void) {
   rl_policy *policy = NULL;
   rl_store *store = NULL;
-  const uint8_t *key = (const uint8_t *)"key";
   CHECK_EQUAL(rl_store_open("memory:?max_keys=401", &store), RL_OK);
   CHECK_EQUAL(rl_policy_token_bucket(5, 1, 60, false, &policy), RL_OK);
   CHECK_EQUAL(rl_policy_set_name(policy, "a \"b\""), RL_OK);
   CHECK_EQUAL(rl_limiter_new((const rl_policy *const[]){policy}, 1, store, NULL, &limiter), RL_OK);
-  CHECK_EQUAL(rl_reset(limiter, key, 3), RL_OK);
-  CHECK_EQUAL(rl_allow_at(limiter, key, 3, 1, 1700000000000000, &allowed), RL_OK);
-  CHECK_EQUAL(rl_allow_at(limiter, key, 3, 5, 1700000000000001, &denied), RL_OK);
-  CHECK_EQUAL(rl_allow_at(limiter, key, 3, 6, 1700000000000001, &never), RL_OK);
+  CHECK_EQUAL(rl_reset(limiter, (const uint8_t *)"key", 3), RL_OK);
+  CHECK_EQUAL(allow_at(limiter, "key", 1, 1700000000000000, &allowed), RL_OK);
+  CHECK_EQUAL(allow_at(limiter, "key", 5, 1700000000000001, &denied), RL_OK);
+  CHECK_EQUAL(allow_at(limiter, "key", 6, 1700000000000001, &never), RL_OK);
   rl_policy_free(policy);
   rl_store_free(store);
 }
@@ -39,7 +38,7 @@ static void check_headers(const rl_decision *decision, const char *style, const 
 }
 
 static void a_decision_becomes_header_lines_in_every_style(void) {
-  decide();
+  make_decisions();
   static const char ietf[] = "RateLimit-Policy: \"a \\\"b\\\"\";q=5;w=300\r\nRateLimit: \"a \\\"b\\\"\";r=4;t=60\r\n";
   check_headers(&allowed, NULL, ietf);
   check_headers(&allowed, "ietf", ietf);
@@ -54,7 +53,7 @@ static void a_decision_becomes_header_lines_in_every_style(void) {
 }
 
 static void a_buffer_too_short_stays_as_it_is(void) {
-  decide();
+  make_decisions();
   char text[] = "untouched untouched";
   size_t needed = 7;
   CHECK_EQUAL(rl_headers(limiter, &denied, "none", text, 17, &needed), RL_ERR_INVALID_ARGUMENT);
@@ -67,7 +66,7 @@ static void a_buffer_too_short_stays_as_it_is(void) {
 }
 
 static void headers_of_no_decision_are_refused(void) {
-  decide();
+  make_decisions();
   size_t needed = 7;
   CHECK_EQUAL(rl_headers(NULL, &denied, NULL, NULL, 0, &needed), RL_ERR_INVALID_ARGUMENT);
   CHECK_BEGINS(rl_last_error(), "limiter must not be NULL");

@@ -40,9 +40,28 @@ static void fail_somehow(rl_limiter *limiter, int number) {
   }
 }
 
-/* Calls on a thousand keys, every tenth a failure, every hundredth with a limiter of its own. */
+/* Every verb in turn, with all that a call can have. */
+static void call_with_everything(rl_limiter *several, int number) {
+  char client[32], token[32];
+  snprintf(client, sizeof client, "client %d", number % 1000);
+  int length = snprintf(token, sizeof token, "token %d", number % 3000);
+  const rl_key keys[] = {key_of("everybody", ""), key_of("client", client)};
+  rl_call call = {.struct_size = sizeof call, .verb = (rl_verb)(number % 6), .cost = 1 + number % 7};
+  call.keys = keys;
+  call.keys_len = 2;
+  call.token = (const uint8_t *)token;
+  call.token_len = (size_t)length;
+  rl_decision decision, each[2];
+  rl_status status = rl_decide(several, &call, &decision, each, 2);
+  CHECK(status == RL_OK || (status == RL_ERR_WAIT_TOO_LONG && call.verb == RL_VERB_WAIT));
+}
+
+/* Calls on a thousand keys, every tenth a failure, every tenth with several policies and all else, every hundredth
+ * with a limiter of its own. */
 static void run(const char *dsn, int calls) {
   rl_limiter *limiter = limiter_on(dsn, 5, 1, 0.001, NULL);
+  const named_policy policies[] = {{"client", "5 burst, 1/ms"}, {"everybody", "5000/s gcra"}};
+  rl_limiter *several = limiter_by(dsn, 2, policies, NULL);
   long after_first_tenth = 0;
   for (int i = 0; i < calls; i++) {
     char key[32];
@@ -53,6 +72,8 @@ static void run(const char *dsn, int calls) {
       rl_limiter *another = limiter_on(dsn, 5, 1, 0.001, NULL);
       CHECK_EQUAL(allow(another, "key", 1, &decision), RL_OK);
       rl_limiter_free(another);
+    } else if (i % 10 == 5) {
+      call_with_everything(several, i / 10);
     } else {
       snprintf(key, sizeof key, "key %d", i % 1000);
       CHECK_EQUAL(allow(limiter, key, 1 + i % 7, &decision), RL_OK);
@@ -63,6 +84,7 @@ static void run(const char *dsn, int calls) {
     }
   }
   rl_limiter_free(limiter);
+  rl_limiter_free(several);
   /* Under Valgrind, which keeps what is freed for a while, it is Valgrind that looks for leaks. */
   CHECK(check_quick() || resident_bytes() - after_first_tenth < SLACK);
 }

@@ -17,6 +17,9 @@ int main(int argc, char **argv) {
   /* The library must not need this, so its default, to end the program, is what the tests run with. */
   signal(SIGPIPE, SIG_DFL);
   vectors(argv[1]);
+  verbs();
+  several();
+  policies();
   arguments();
   ownership();
   headers();

@@ -4,6 +4,7 @@
 #include "support/limiter.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,15 +91,33 @@ static void without_a_dsn_the_environment_names_the_store(void) {
   rl_limiter_free(by_default);
 }
 
-static void a_limiter_takes_exactly_one_policy(void) {
+static void a_limiter_takes_1_to_32_policies(void) {
   open_both();
   rl_limiter *limiter = NULL;
+  rl_policy *many[33];
+  for (size_t i = 0; i < 33; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "policy %zu", i);
+    CHECK_EQUAL(rl_policy_gcra(5, 3600, 0, &many[i]), RL_OK);
+    CHECK_EQUAL(rl_policy_set_name(many[i], name), RL_OK);
+  }
+  const rl_policy *const *policies = (const rl_policy *const *)many;
+  CHECK_EQUAL(rl_limiter_new(NULL, 0, store, NULL, &limiter), RL_ERR_INVALID_POLICY);
+  CHECK_BEGINS(rl_last_error(), "policies must be 1 to 32 policies, got 0");
+  CHECK_EQUAL(rl_limiter_new(policies, 33, store, NULL, &limiter), RL_ERR_INVALID_POLICY);
+  CHECK_BEGINS(rl_last_error(), "policies must be 1 to 32 policies, got 33");
+  CHECK_EQUAL(rl_limiter_new(policies, SIZE_MAX, store, NULL, &limiter), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "n must be at most ");
   CHECK_EQUAL(rl_limiter_new((const rl_policy *const[]){policy, policy}, 2, store, NULL, &limiter),
-              RL_ERR_INVALID_ARGUMENT);
-  CHECK_BEGINS(rl_last_error(), "n must be 1, since a limiter takes one policy, got 2");
-  CHECK_EQUAL(rl_limiter_new(NULL, 0, store, NULL, &limiter), RL_ERR_INVALID_ARGUMENT);
-  CHECK_BEGINS(rl_last_error(), "n must be 1, since a limiter takes one policy, got 0");
+              RL_ERR_INVALID_POLICY);
+  CHECK_BEGINS(rl_last_error(), "policies must differ in name, algorithm or window");
   CHECK(limiter == NULL);
+  CHECK_EQUAL(rl_limiter_new(policies, 32, store, NULL, &limiter), RL_OK);
+  for (size_t i = 0; i < 33; i++) {
+    rl_policy_free(many[i]);
+  }
+  CHECK_EQUAL(remaining_after_one(limiter, "of many"), 4);
+  rl_limiter_free(limiter);
   free_both();
 }
 
@@ -240,7 +259,7 @@ void ownership(void) {
   TEST(a_renamed_policy_leaves_its_limiters_as_they_are);
   TEST(the_same_dsn_is_the_same_store);
   TEST(without_a_dsn_the_environment_names_the_store);
-  TEST(a_limiter_takes_exactly_one_policy);
+  TEST(a_limiter_takes_1_to_32_policies);
   TEST(options_of_another_size_are_refused);
   TEST(a_number_that_is_no_failure_rule_is_refused);
   TEST(a_bool_with_odd_bits_is_true);

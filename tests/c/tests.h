@@ -2,8 +2,17 @@
 #ifndef TESTS_H
 #define TESTS_H
 
-/* Every shared vector, on every store; `folder` holds the files. */
+/* Every shared vector, on every store; `folder` holds the folders of files. */
 void vectors(const char *folder);
+
+/* The verbs by the store's own clock: reserve, wait, refund, idempotency tokens. */
+void verbs(void);
+
+/* Several policies in one limiter: all or nothing, a key and a decision for each. */
+void several(void);
+
+/* Numbers, names and texts that make a policy, and those that make none. */
+void policies(void);
 
 /* Wrong arguments are refused with a sentence, before anything is asked or changed. */
 void arguments(void);

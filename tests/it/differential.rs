@@ -21,7 +21,7 @@ impl Twins {
     fn start() -> Self {
         let server = RedisServer::start();
         let redis = store::open(&format!("{}?timeout=5", server.dsn())).expect("a store");
-        Self { stores: [store::memory(10_000).expect("a store"), redis], _server: server, number: Cell::new(0) }
+        Self { stores: [store::memory(10_000_000).expect("a store"), redis], _server: server, number: Cell::new(0) }
     }
 
     fn limiters(&self, policies: &[Policy]) -> [Limiter; 2] {

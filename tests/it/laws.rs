@@ -128,7 +128,10 @@ fn a_refund_gives_back_what_was_taken_and_no_more() {
             subject.decide(Call::refund("key", cost), now_us);
             prop_assert_eq!(subject.peek(1, now_us).remaining(), before.remaining());
         }
-        subject.decide(Call::refund("key", i64::from(i32::MAX)), now_us);
+        // A history of 25 steps can have run up as many of the largest costs.
+        for _ in 0..25 {
+            subject.decide(Call::refund("key", i64::from(i32::MAX)), now_us);
+        }
         prop_assert_eq!(subject.peek(1, now_us).remaining(), policy.limit());
         Ok(())
     });

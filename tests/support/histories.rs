@@ -3,6 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use ratelimit_core::Policy;
+use ratelimit_core::policy::Algorithm;
 
 use crate::vectors::EPOCH_US;
 
@@ -57,18 +58,26 @@ fn windows() -> impl Strategy<Value = f64> {
     ]
 }
 
+/// How many algorithms there are, counting token buckets by interval and continuous ones, and both kinds of windows.
+const ALGORITHMS: u8 = 8;
+
 /// Policies of every algorithm.
 pub fn policies() -> impl Strategy<Value = Policy> {
-    let numbers = (0..9_u8, limits(), limits(), rates(), windows());
-    numbers.prop_filter_map("numbers that make a policy", |(algorithm, limit, burst, rate, window)| {
+    (0..ALGORITHMS).prop_flat_map(policies_of)
+}
+
+/// Policies of one algorithm.
+fn policies_of(algorithm: u8) -> impl Strategy<Value = Policy> {
+    (limits(), limits(), rates(), windows()).prop_filter_map("numbers that make a policy", move |numbers| {
+        let (limit, burst, rate, window) = numbers;
         match algorithm {
-            0 | 1 => Policy::token_bucket(limit, rate, window),
-            2 => Policy::token_bucket_continuous(limit, rate, window),
-            3 => Policy::leaky_bucket(limit, rate),
-            4 => Policy::gcra(limit, window, Some(burst)),
-            5 => Policy::fixed_window(limit, window),
-            6 => Policy::fixed_window_aligned(limit, window),
-            7 => Policy::sliding_window_log(limit, window),
+            0 => Policy::token_bucket(limit, rate, window),
+            1 => Policy::token_bucket_continuous(limit, rate, window),
+            2 => Policy::leaky_bucket(limit, rate),
+            3 => Policy::gcra(limit, window, Some(burst)),
+            4 => Policy::fixed_window(limit, window),
+            5 => Policy::fixed_window_aligned(limit, window),
+            6 => Policy::sliding_window_log(limit, window),
             _ => Policy::sliding_window_counter(limit, window),
         }
         .ok()
@@ -76,9 +85,15 @@ pub fn policies() -> impl Strategy<Value = Policy> {
 }
 
 /// Policies of the same algorithm as another: what a limiter's policy may become.
-fn successors(policy: &Policy) -> impl Strategy<Value = Policy> + use<> {
-    let algorithm = std::mem::discriminant(policy.algorithm());
-    policies().prop_filter("the same algorithm", move |next| std::mem::discriminant(next.algorithm()) == algorithm)
+fn successors(policy: &Policy) -> BoxedStrategy<Policy> {
+    match policy.algorithm() {
+        Algorithm::TokenBucket(_) => prop_oneof![policies_of(0), policies_of(1)].boxed(),
+        Algorithm::LeakyBucket(_) => policies_of(2).boxed(),
+        Algorithm::Gcra(_) => policies_of(3).boxed(),
+        Algorithm::FixedWindow(_) => prop_oneof![policies_of(4), policies_of(5)].boxed(),
+        Algorithm::SlidingWindowLog(_) => policies_of(6).boxed(),
+        _ => policies_of(7).boxed(),
+    }
 }
 
 /// Costs around what a policy holds.

@@ -141,10 +141,10 @@ impl Bucket {
             // The queue holds `capacity` units; a place in it starts when all before it have left.
             let delay_us = self.wait_us(level, self.full(), now_us);
             (delay_us, waits_us.max(delay_us.saturating_sub(max_wait_us)))
-        } else if need - level.credits > self.max_debt() {
-            (waits_us, waits_us.saturating_sub(max_wait_us).max(1))
         } else {
-            (waits_us, waits_us.saturating_sub(max_wait_us.min(MAX_SPAN_US)))
+            // Until the debt would be small enough, and the wait short enough.
+            let owes_us = self.wait_us(level, need - self.max_debt(), now_us);
+            (waits_us, owes_us.max(waits_us.saturating_sub(max_wait_us)))
         };
         (if put_off_us == 0 { delay_us } else { 0 }, put_off_us)
     }

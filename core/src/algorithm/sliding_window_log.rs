@@ -75,7 +75,13 @@ impl SlidingWindowLog {
         let left = self.limit.saturating_sub(log.units());
         let mut allowed = true;
         match verb {
-            Verb::Refund if commit => log.give_back(cost),
+            Verb::Refund if commit => {
+                log.give_back(cost);
+                // What is left may be of a policy whose windows were shorter, and whole by now.
+                if log.whole_at_us() <= now_us {
+                    log = Log::default();
+                }
+            }
             Verb::Refund => {}
             Verb::Allow | Verb::Reserve { .. } => {
                 allowed = cost <= left;

@@ -86,11 +86,11 @@ else
       if credits < full then delay = updated_at + math.ceil((full - credits) / refill) * tick - now end
       retry_after = math.max(waits, delay - max_wait)
     else
-      local max_debt = math.min(math.floor(2251799813685248 / tick) * refill, 4503599627370496)
-      if need - credits > max_debt then
-        retry_after = math.max(waits - max_wait, 1)
-      else
-        retry_after = math.max(waits - math.min(max_wait, 2251799813685248), 0)
+      -- Until the debt would be small enough, and the wait short enough.
+      local owes = need - math.min(math.floor(2251799813685248 / tick) * refill, 4503599627370496)
+      retry_after = math.max(waits - max_wait, 0)
+      if owes > credits then
+        retry_after = math.max(retry_after, updated_at + math.ceil((owes - credits) / refill) * tick - now)
       end
     end
     if retry_after > 0 then delay = 0 end

@@ -66,6 +66,11 @@ if verb == 3 then
       newest_at, newest_units, newest_total, whole_at = grant(-1)
     end
   end
+  -- What is left may be of a policy whose windows were shorter, and whole by now.
+  if newest_at and whole_at <= now then
+    call('DEL', key)
+    newest_at = nil
+  end
   units = newest_at and newest_total - before or 0
 elseif cost > math.max(limit - units, 0) then
   allowed = 0

@@ -14,7 +14,7 @@ use std::time::Duration;
 use once_cell::sync::Lazy;
 use smallvec::SmallVec;
 
-use crate::algorithm::{Verb, Verdict};
+use crate::algorithm::{MAX_SPAN_US, Verb, Verdict};
 use crate::error::Result;
 use crate::policy::Policy;
 use crate::process;
@@ -115,11 +115,11 @@ pub enum Action {
 
 impl Action {
     /// The verb of the models, and whether it is carried out.
-    pub(crate) const fn verb(self) -> (Verb, bool) {
+    pub(crate) fn verb(self) -> (Verb, bool) {
         match self {
             Self::Peek => (Verb::Allow, false),
             Self::Allow => (Verb::Allow, true),
-            Self::Reserve { max_wait_us } => (Verb::Reserve { max_wait_us }, true),
+            Self::Reserve { max_wait_us } => (Verb::Reserve { max_wait_us: max_wait_us.min(MAX_SPAN_US) }, true),
             Self::Refund => (Verb::Refund, true),
         }
     }

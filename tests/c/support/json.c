@@ -184,6 +184,8 @@ const json *json_get(const json *object, const char *name) {
   return member;
 }
 
+bool json_is_null(const json *object, const char *name) { return json_get(object, name)->kind == JSON_NULL; }
+
 static const json *member_of(const json *object, const char *name, json_kind kind) {
   const json *member = json_get(object, name);
   if (member->kind != kind) {

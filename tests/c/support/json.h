@@ -27,6 +27,7 @@ const json *json_find(const json *object, const char *name);
 
 /* A member that must be there, as what it must be. */
 const json *json_get(const json *object, const char *name);
+bool json_is_null(const json *object, const char *name);
 bool json_bool(const json *object, const char *name);
 double json_double(const json *object, const char *name);
 int64_t json_integer(const json *object, const char *name);
