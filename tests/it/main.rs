@@ -9,6 +9,15 @@ mod differential;
 /// The laws of a decision, over random policies and histories.
 mod laws;
 
+/// Reservations, waits, refunds, tokens.
+mod verbs;
+
+/// Several policies in one limiter: all or nothing.
+mod several;
+
+/// What went wrong elsewhere, as small stories, in every algorithm.
+mod stories;
+
 /// Many callers at once on one key.
 mod concurrency;
 

@@ -57,7 +57,12 @@ pub(super) fn protocol(options: &RedisOptions, what: &str) -> Error {
 pub(super) fn server(options: &RedisOptions, line: &[u8]) -> Error {
     let line = String::from_utf8_lossy(&line[..line.len().min(MAX_LINE)]).into_owned();
     let kind = CODES.iter().find(|(code, _)| line.contains(code)).map_or(Kind::Protocol, |&(_, kind)| kind);
-    Error::unavailable(kind, format!("redis at {} answered with an error: {line}", options.address))
+    let advice = if line.starts_with("CROSSSLOT") {
+        "; on a cluster all policies of a limiter need one key, not one each"
+    } else {
+        ""
+    };
+    Error::unavailable(kind, format!("redis at {} answered with an error: {line}{advice}", options.address))
 }
 
 /// Whether an error of the server means that this connection leads to the wrong place for now.
