@@ -116,14 +116,48 @@ typedef enum {
 } rl_source;
 
 /**
+ * What can be asked of a limiter. What each does is said at the function of its name.
+ */
+typedef enum {
+  /**
+   * `rl_allow`.
+   */
+  RL_VERB_ALLOW = 0,
+  /**
+   * `rl_peek`.
+   */
+  RL_VERB_PEEK,
+  /**
+   * `rl_reserve`.
+   */
+  RL_VERB_RESERVE,
+  /**
+   * `rl_wait`.
+   */
+  RL_VERB_WAIT,
+  /**
+   * `rl_refund`; answers nothing.
+   */
+  RL_VERB_REFUND,
+  /**
+   * `rl_reset`; answers nothing.
+   */
+  RL_VERB_RESET,
+} rl_verb;
+
+/**
  * Decides by its policies, with the state in its store. May be used from any thread at the same time, and after
- * `fork` by parent and child; calls on a Redis store block until its answer or its time limit.
+ * `fork` by parent and child; calls on a Redis store block until its answer or its time limit, `rl_wait` longer.
  */
 typedef struct rl_limiter rl_limiter;
 
 /**
  * How much is allowed: an algorithm with its numbers and a name. Any number of limiters may be made from it, from
  * any thread; only `rl_policy_set_name` wants it for itself.
+ *
+ * Limits, capacities and bursts are 1 to 2147483647. Windows, periods and intervals are seconds, from a millisecond
+ * (an interval: a microsecond) to 71 years. Numbers that are out of range, or too far apart to be counted exactly
+ * together, are `RL_ERR_INVALID_POLICY`.
  */
 typedef struct rl_policy rl_policy;
 
@@ -179,7 +213,8 @@ typedef struct {
    */
   rl_source source;
   /**
-   * The index of the policy that ruled: it refused with the longest wait, or has least left.
+   * The index of the policy that ruled, in the order given to `rl_limiter_new`: of those that refused the one with
+   * the longest wait, else the one with the least left in proportion to its limit.
    */
   uint32_t policy;
   /**
@@ -199,10 +234,83 @@ typedef struct {
    */
   uint64_t reset_after_us;
   /**
-   * Microseconds until the caller may start, for functions that hand out slots; else 0.
+   * Microseconds until the caller may start, from `rl_reserve`; 0 from what takes only what is there.
    */
   uint64_t delay_us;
 } rl_decision;
+
+/**
+ * The key that one policy of a limiter is charged to.
+ */
+typedef struct {
+  /**
+   * The policy's name, ended by a zero byte.
+   */
+  const char *policy;
+  /**
+   * Whose budget: any bytes.
+   */
+  const uint8_t *key;
+  /**
+   * Bytes at `key`.
+   */
+  size_t key_len;
+} rl_key;
+
+/**
+ * One call, for `rl_decide`. Zero it (`= {0}` or `memset`), set `struct_size`, then what the call needs: a member that
+ * is zero is not used.
+ */
+typedef struct {
+  /**
+   * `sizeof(rl_call)`. Tells the library which members the program knows.
+   */
+  uint32_t struct_size;
+  /**
+   * What is asked; `RL_VERB_ALLOW` is 0.
+   */
+  rl_verb verb;
+  /**
+   * Whose budget, for all policies: any bytes.
+   */
+  const uint8_t *key;
+  /**
+   * Bytes at `key`.
+   */
+  size_t key_len;
+  /**
+   * Instead of `key`: one key for each policy of the limiter, in any order.
+   */
+  const rl_key *keys;
+  /**
+   * Elements at `keys`.
+   */
+  size_t keys_len;
+  /**
+   * Units, 1 to 2147483647. It has no default: 0 is refused. `RL_VERB_RESET` has none.
+   */
+  int64_t cost;
+  /**
+   * The longest wait that is accepted, for `RL_VERB_RESERVE` and `RL_VERB_WAIT`; `RL_NEVER` is any.
+   */
+  uint64_t max_wait_us;
+  /**
+   * As of this instant, in microseconds since 1970 and below 2^52, instead of the store's clock: for tests, and for
+   * replaying a log. Calls on one key must not mix the two, since an embedded store's own clock does not count from
+   * 1970. Not for `RL_VERB_WAIT`, which sleeps. 0: now.
+   */
+  uint64_t now_us;
+  /**
+   * An idempotency token, any bytes but none: what a call with the same token on the same key has taken within the
+   * last minute is not taken again, and its decision is given again. So a call that timed out may be sent again. A
+   * refund needs a token of its own.
+   */
+  const uint8_t *token;
+  /**
+   * Bytes at `token`.
+   */
+  size_t token_len;
+} rl_call;
 
 #ifdef __cplusplus
 extern "C" {
@@ -246,18 +354,110 @@ void rl_store_free(rl_store *store);
 /**
  * A token bucket: holds up to `capacity` tokens and is full at first; a call takes its cost in tokens.
  *
- * @param capacity           Tokens, 1 to 2147483647.
+ * @param capacity           Tokens.
  * @param refill_rate        Tokens that come back per interval, positive and finite; 0.1 is exactly a tenth.
- * @param refill_interval_s  Seconds, positive and finite.
+ * @param refill_interval_s  The interval.
  * @param continuous         false: the tokens come at the end of each interval. true: they trickle in all the time.
  * @param out                The policy, named `default`; to be freed with `rl_policy_free`.
- * @return `RL_ERR_INVALID_POLICY` for numbers out of range, or too far apart to be counted exactly.
+ * @return `RL_ERR_INVALID_POLICY` naming the number at fault.
  */
 rl_status rl_policy_token_bucket(uint64_t capacity,
                                  double refill_rate,
                                  double refill_interval_s,
                                  bool continuous,
                                  rl_policy **out);
+
+/**
+ * A fixed window: at most `limit` units in each window. Around the edge of two windows up to twice the limit may pass
+ * within one window's length. Days, weeks and months of a time zone: `rl_policy_parse`.
+ *
+ * @param limit     Units.
+ * @param window_s  How long a window is.
+ * @param aligned   false: a window is opened by the first hit. true: windows stand at multiples of `window_s` since
+ *                  1970.
+ * @param out       The policy, named `default`; to be freed with `rl_policy_free`.
+ * @return `RL_ERR_INVALID_POLICY` naming the number at fault.
+ */
+rl_status rl_policy_fixed_window(uint64_t limit,
+                                 double window_s,
+                                 bool aligned,
+                                 rl_policy **out);
+
+/**
+ * A sliding window log: at most `limit` units in any `window_s` seconds. Exact; remembers every grant, so a key takes
+ * memory in proportion to the limit.
+ *
+ * @param limit     Units.
+ * @param window_s  How far back it looks.
+ * @param out       The policy, named `default`; to be freed with `rl_policy_free`.
+ * @return `RL_ERR_INVALID_POLICY` naming the number at fault.
+ */
+rl_status rl_policy_sliding_window_log(uint64_t limit,
+                                       double window_s,
+                                       rl_policy **out);
+
+/**
+ * A sliding window counter: about `limit` units in any `window_s` seconds, from the counts of two windows, as if the
+ * hits of the previous one had been spread evenly.
+ *
+ * @param limit     Units.
+ * @param window_s  How far back it looks.
+ * @param out       The policy, named `default`; to be freed with `rl_policy_free`.
+ * @return `RL_ERR_INVALID_POLICY` naming the number at fault.
+ */
+rl_status rl_policy_sliding_window_counter(uint64_t limit,
+                                           double window_s,
+                                           rl_policy **out);
+
+/**
+ * A leaky bucket: a call pours its cost in, and is refused when the bucket would overflow. `rl_reserve` and `rl_wait`
+ * use it as a queue, whose starts are spaced evenly.
+ *
+ * @param capacity         Units it holds.
+ * @param leak_rate_per_s  Units that leak out per second, positive and finite; 0.1 is exactly a tenth.
+ * @param out              The policy, named `default`; to be freed with `rl_policy_free`.
+ * @return `RL_ERR_INVALID_POLICY` naming the number at fault.
+ */
+rl_status rl_policy_leaky_bucket(uint64_t capacity,
+                                 double leak_rate_per_s,
+                                 rl_policy **out);
+
+/**
+ * GCRA, the generic cell rate algorithm: `limit` units per `period_s` seconds, evenly spaced, some of them at once.
+ *
+ * @param limit     Units per period.
+ * @param period_s  The period.
+ * @param burst     Units that may come at once; 0 is as many as `limit`.
+ * @param out       The policy, named `default`; to be freed with `rl_policy_free`.
+ * @return `RL_ERR_INVALID_POLICY` naming the number at fault.
+ */
+rl_status rl_policy_gcra(uint64_t limit,
+                         double period_s,
+                         uint64_t burst,
+                         rl_policy **out);
+
+/**
+ * Reads a policy from a text, such as one of a configuration file.
+ *
+ * | text | policy |
+ * |---|---|
+ * | `100/m`, `5 per 10 minutes` | fixed window, opened by the first hit |
+ * | `100/h aligned` | fixed window at multiples of an hour |
+ * | `1000/day aligned Europe/Berlin` | fixed window: the days (`week`, `month`) of a time zone |
+ * | `100/h sliding` | sliding window counter |
+ * | `100/h log` | sliding window log |
+ * | `10/s burst 20`, `10/s gcra` | GCRA, 20 (10) at once |
+ * | `20 burst, 5/s` | token bucket of 20 tokens, 5 arriving at the end of each second |
+ * | `20 burst, 5/s continuous` | token bucket, the tokens arriving all the time |
+ * | `10 burst, 2/s leaky` | leaky bucket of 10 units, leaking 2 per second |
+ *
+ * Units of time are `us`, `ms`, `s`, `m`, `h`, `d`, `w`, or the words for them.
+ *
+ * @param text  UTF-8.
+ * @param out   The policy, named `default`; to be freed with `rl_policy_free`.
+ * @return `RL_ERR_INVALID_POLICY` for another text; the sentence points at the place.
+ */
+rl_status rl_policy_parse(const char *text, rl_policy **out);
 
 /**
  * Gives a policy another name. The name is part of the stored key: policies with different names never share a
@@ -278,15 +478,18 @@ rl_status rl_policy_set_name(rl_policy *policy,
 void rl_policy_free(rl_policy *policy);
 
 /**
- * Binds a policy to a store. Asks the store nothing, so it is cheap and works while the store is away.
+ * Binds policies to a store. Asks the store nothing, so it is cheap and works while the store is away.
+ *
+ * Several policies are charged all or none, in one atomic step: a call that one of them refuses takes nothing from the
+ * others.
  *
  * @param policies  Pointers to `n` policies. The limiter keeps what it needs: free them when you like.
- * @param n         1: a limiter takes one policy.
+ * @param n         1 to 32. Those of one algorithm must differ in name or window.
  * @param store     Kept by the limiter as well.
  * @param options   `NULL`: the defaults.
  * @param out       The limiter, to be freed with `rl_limiter_free`.
- * @return `RL_ERR_INVALID_ARGUMENT` for another `n` or an option out of range, `RL_ERR_INVALID_POLICY` for a policy
- *         that cannot be divided by `share`.
+ * @return `RL_ERR_INVALID_POLICY` for another `n`, for policies that would charge one budget twice, and for one that
+ *         cannot be divided by `share`; `RL_ERR_INVALID_ARGUMENT` for an option out of range.
  */
 rl_status rl_limiter_new(const rl_policy *const *policies,
                          size_t n,
@@ -301,12 +504,12 @@ rl_status rl_limiter_new(const rl_policy *const *policies,
 void rl_limiter_free(rl_limiter *limiter);
 
 /**
- * Takes `cost` units of the key's budget, if they are there. One round trip on a Redis store.
+ * Takes `cost` units of the key's budget, if they are there. One round trip on a Redis store, however many policies.
  *
- * @param key      Whose budget: any bytes, `key_len` of them; `NULL` only when `key_len` is 0. A long or unprintable
- *                 key is stored as its hash.
- * @param cost     Units, 1 to 2147483647. More than the limit is no error: it is denied with `RL_NEVER`.
- * @param out      The decision.
+ * @param key   Whose budget, for all policies: any bytes, `key_len` of them; `NULL` only when `key_len` is 0. A long
+ *              or unprintable key is stored as its hash.
+ * @param cost  Units, 1 to 2147483647. More than the limit is no error: it is denied with `RL_NEVER`.
+ * @param out   The decision.
  * @return `RL_ERR_INVALID_ARGUMENT` for a cost out of range, with nothing asked or taken; `RL_ERR_STORE_UNAVAILABLE`
  *         as `on_error` says.
  */
@@ -326,27 +529,51 @@ rl_status rl_peek(rl_limiter *limiter,
                   rl_decision *out);
 
 /**
- * `rl_allow` as of a given instant instead of the store's clock, for tests and for replaying a log. Calls on one key
- * must not mix this with `rl_allow`: an embedded store's own clock does not count from 1970.
+ * Takes `cost` units now, for a start after `delay_us`: ahead of time where they are not there yet. Token bucket and
+ * GCRA go into debt; a leaky bucket is a queue, in which each start waits for all before it to leak out, and a full
+ * queue denies. Does not sleep.
  *
- * @param now_us  Microseconds since 1970, below 2^53.
+ * @param max_wait_us  The longest delay that is accepted: beyond it the call is denied and takes nothing. `RL_NEVER`
+ *                     is any.
+ * @return As for `rl_allow`; and `RL_ERR_INVALID_ARGUMENT` for a window policy, which hands out no slots: `rl_wait` is
+ *         for them.
  */
-rl_status rl_allow_at(rl_limiter *limiter,
-                      const uint8_t *key,
-                      size_t key_len,
-                      int64_t cost,
-                      uint64_t now_us,
-                      rl_decision *out);
-
-/**
- * `rl_peek` as of a given instant; see `rl_allow_at`.
- */
-rl_status rl_peek_at(rl_limiter *limiter,
+rl_status rl_reserve(rl_limiter *limiter,
                      const uint8_t *key,
                      size_t key_len,
                      int64_t cost,
-                     uint64_t now_us,
+                     uint64_t max_wait_us,
                      rl_decision *out);
+
+/**
+ * Takes `cost` units, sleeping on this thread until they are there. Goes for every policy. A signal does not end the
+ * sleep.
+ *
+ * Those who wait for the same instant wake spread over a tenth of their wait, at most 0.1 s.
+ *
+ * @param max_wait_us  The longest wait that is accepted; `RL_NEVER` is any.
+ * @param out          The decision with which the call passed.
+ * @return As for `rl_allow`; and `RL_ERR_WAIT_TOO_LONG`, with nothing taken, as soon as it is known that the wait
+ *         would be longer, or that the cost can never pass.
+ */
+rl_status rl_wait(rl_limiter *limiter,
+                  const uint8_t *key,
+                  size_t key_len,
+                  int64_t cost,
+                  uint64_t max_wait_us,
+                  rl_decision *out);
+
+/**
+ * Gives `cost` units back, for work that was not done after all: at most what was taken, never above the limit. What
+ * has come back by itself in the meantime is not given twice.
+ *
+ * @param cost  Units, 1 to 2147483647.
+ * @return As for `rl_allow`.
+ */
+rl_status rl_refund(rl_limiter *limiter,
+                    const uint8_t *key,
+                    size_t key_len,
+                    int64_t cost);
 
 /**
  * Forgets what a key has used: its budget is whole again.
@@ -357,6 +584,32 @@ rl_status rl_peek_at(rl_limiter *limiter,
 rl_status rl_reset(rl_limiter *limiter, const uint8_t *key, size_t key_len);
 
 /**
+ * Answers one call that has more to say than the functions for each verb take: a key per policy, an idempotency token,
+ * an instant of its own, or a decision per policy wanted back.
+ *
+ * ```c
+ * rl_decision decision, each[2];
+ * rl_key keys[] = {{"per user", user, user_len}, {"everybody", NULL, 0}};
+ * rl_call call = {.struct_size = sizeof call, .verb = RL_VERB_ALLOW, .keys = keys, .keys_len = 2, .cost = 1};
+ * rl_status status = rl_decide(limiter, &call, &decision, each, 2);
+ * ```
+ *
+ * @param call      What is asked.
+ * @param out       The decision over all policies, as from the function for the verb. Not written by `RL_VERB_REFUND`
+ *                  and `RL_VERB_RESET`, and may be `NULL` for them; so may `each`.
+ * @param each      Where to write one decision per policy, in the order given to `rl_limiter_new`; `NULL`: nowhere.
+ *                  It must not overlap `out`.
+ * @param each_len  Elements at `each`: at least the number of policies, or 0 with `NULL`.
+ * @return What the function for the verb returns, and `RL_ERR_INVALID_ARGUMENT` for a member that is wrong: a policy
+ *         without a key or a key without a policy, both `key` and `keys`, an empty token, or an `each` too short.
+ */
+rl_status rl_decide(rl_limiter *limiter,
+                    const rl_call *call,
+                    rl_decision *out,
+                    rl_decision *each,
+                    size_t each_len);
+
+/**
  * Writes the header fields of a decision, each as `Name: value\r\n`, with a zero byte at the end. A denial has a
  * `Retry-After`, unless no wait helps.
  *
@@ -364,7 +617,7 @@ rl_status rl_reset(rl_limiter *limiter, const uint8_t *key, size_t key_len);
  * for one policy of any name.
  *
  * @param limiter   The limiter that decided.
- * @param decision  What it decided.
+ * @param decision  What it decided: over all its policies, of which the one that ruled is told, or by one of them.
  * @param style     `NULL` or `ietf` (RateLimit and RateLimit-Policy), `draft-7`, `draft-3`, `x-ratelimit`, or `none`
  *                  for `Retry-After` alone.
  * @param buf       Where to write; `NULL` to write nothing.

@@ -59,7 +59,8 @@ pub struct Decision {
     pub degraded: MaybeUninit<bool>,
     /// Where the answer came from.
     pub source: MaybeUninit<Source>,
-    /// The index of the policy that ruled: it refused with the longest wait, or has least left.
+    /// The index of the policy that ruled, in the order given to `rl_limiter_new`: of those that refused the one with
+    /// the longest wait, else the one with the least left in proportion to its limit.
     pub policy: u32,
     /// The largest cost that can ever pass.
     pub limit: u64,
@@ -69,14 +70,14 @@ pub struct Decision {
     pub retry_after_us: u64,
     /// Microseconds until the budget is whole again.
     pub reset_after_us: u64,
-    /// Microseconds until the caller may start, for functions that hand out slots; else 0.
+    /// Microseconds until the caller may start, from `rl_reserve`; 0 from what takes only what is there.
     pub delay_us: u64,
 }
 
-impl TryFrom<ratelimit_core::Decision> for Decision {
+impl TryFrom<&ratelimit_core::Decision> for Decision {
     type Error = Error;
 
-    fn try_from(decision: ratelimit_core::Decision) -> Result<Self> {
+    fn try_from(decision: &ratelimit_core::Decision) -> Result<Self> {
         Ok(Self {
             allowed: MaybeUninit::new(decision.allowed()),
             degraded: MaybeUninit::new(decision.degraded()),

@@ -61,6 +61,15 @@ macro_rules! slice {
     };
 }
 
+/// A place for as many results as a length says, as `Result<&mut [MaybeUninit<T>]>`; `NULL` is an error unless the
+/// length is 0.
+macro_rules! outputs {
+    ($argument:ident, $length:ident) => {
+        // SAFETY: the caller of the C function passes NULL or memory for that many elements that nobody else uses.
+        unsafe { $crate::ffi::outputs(stringify!($argument), $argument, stringify!($length), $length) }
+    };
+}
+
 /// A place for bytes and its length as `Option<&mut [MaybeUninit<u8>]>`; `NULL` is none.
 macro_rules! buffer {
     ($argument:ident, $length:ident) => {
@@ -125,6 +134,27 @@ pub(crate) unsafe fn slice<'a, T>(
     if length == 0 {
         return Ok(&[]);
     }
+    fits(name, pointer, length_name, length)?;
+    // SAFETY: the caller's promise: that many elements; and their size fits, as checked.
+    Ok(unsafe { std::slice::from_raw_parts(pointer, length) })
+}
+
+pub(crate) unsafe fn outputs<'a, T>(
+    name: &'static str,
+    pointer: *mut T,
+    length_name: &'static str,
+    length: usize,
+) -> Result<&'a mut [MaybeUninit<T>]> {
+    if length == 0 {
+        return Ok(&mut []);
+    }
+    fits(name, pointer, length_name, length)?;
+    // SAFETY: the caller's promise: memory for that many elements, initialised or not; their size fits, as checked.
+    Ok(unsafe { std::slice::from_raw_parts_mut(pointer.cast(), length) })
+}
+
+/// Whether so many elements can be there at all.
+fn fits<T>(name: &'static str, pointer: *const T, length_name: &'static str, length: usize) -> Result<()> {
     if pointer.is_null() {
         return Err(null(name));
     }
@@ -132,8 +162,7 @@ pub(crate) unsafe fn slice<'a, T>(
     if length > most {
         return Err(invalid(length_name, format!("must be at most {most}, got {length}")));
     }
-    // SAFETY: the caller's promise: that many elements; and their size fits, as checked.
-    Ok(unsafe { std::slice::from_raw_parts(pointer, length) })
+    Ok(())
 }
 
 pub(crate) unsafe fn buffer<'a>(pointer: *mut c_char, length: usize) -> Option<&'a mut [MaybeUninit<u8>]> {
@@ -198,6 +227,7 @@ pub(crate) fn invalid(argument: &'static str, detail: impl Into<String>) -> Erro
     Error::argument_error(ErrorKind::InvalidArgument, argument, detail)
 }
 
-fn null(argument: &'static str) -> Error {
+/// The error for an argument that is needed and is `NULL`.
+pub(crate) fn null(argument: &'static str) -> Error {
     invalid(argument, "must not be NULL")
 }

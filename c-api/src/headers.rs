@@ -18,7 +18,7 @@ use crate::panic::boundary;
 /// for one policy of any name.
 ///
 /// @param limiter   The limiter that decided.
-/// @param decision  What it decided.
+/// @param decision  What it decided: over all its policies, of which the one that ruled is told, or by one of them.
 /// @param style     `NULL` or `ietf` (RateLimit and RateLimit-Policy), `draft-7`, `draft-3`, `x-ratelimit`, or `none`
 ///                  for `Retry-After` alone.
 /// @param buf       Where to write; `NULL` to write nothing.

@@ -21,6 +21,8 @@ pub mod policy;
 
 pub mod limiter;
 
+pub mod call;
+
 pub mod decision;
 
 pub mod headers;

@@ -1,9 +1,9 @@
-//! Limiters: policies bound to a store and to options, and what can be asked of them.
+//! Limiters: policies bound to a store and to options, and the verbs.
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
-use ratelimit_core::{Call, FailureRule, LimiterBuilder, Result};
+use ratelimit_core::{FailureRule, LimiterBuilder, Result};
 
 use crate::decision::Decision;
 use crate::error::Status;
@@ -13,7 +13,7 @@ use crate::policy::Policy;
 use crate::store::Store;
 
 /// Decides by its policies, with the state in its store. May be used from any thread at the same time, and after
-/// `fork` by parent and child; calls on a Redis store block until its answer or its time limit.
+/// `fork` by parent and child; calls on a Redis store block until its answer or its time limit, `rl_wait` longer.
 #[derive(Debug)]
 pub struct Limiter(pub(crate) ratelimit_core::Limiter);
 
@@ -74,15 +74,18 @@ impl LimiterOptions {
     }
 }
 
-/// Binds a policy to a store. Asks the store nothing, so it is cheap and works while the store is away.
+/// Binds policies to a store. Asks the store nothing, so it is cheap and works while the store is away.
+///
+/// Several policies are charged all or none, in one atomic step: a call that one of them refuses takes nothing from the
+/// others.
 ///
 /// @param policies  Pointers to `n` policies. The limiter keeps what it needs: free them when you like.
-/// @param n         1: a limiter takes one policy.
+/// @param n         1 to 32. Those of one algorithm must differ in name or window.
 /// @param store     Kept by the limiter as well.
 /// @param options   `NULL`: the defaults.
 /// @param out       The limiter, to be freed with `rl_limiter_free`.
-/// @return `RL_ERR_INVALID_ARGUMENT` for another `n` or an option out of range, `RL_ERR_INVALID_POLICY` for a policy
-///         that cannot be divided by `share`.
+/// @return `RL_ERR_INVALID_POLICY` for another `n`, for policies that would charge one budget twice, and for one that
+///         cannot be divided by `share`; `RL_ERR_INVALID_ARGUMENT` for an option out of range.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rl_limiter_new(
     policies: *const *const Policy,
@@ -93,13 +96,10 @@ pub unsafe extern "C" fn rl_limiter_new(
 ) -> Status {
     boundary(|| {
         let out = output!(out)?;
-        if n != 1 {
-            return Err(invalid("n", format!("must be 1, since a limiter takes one policy, got {n}")));
-        }
-        let policy = slice!(policies, n)?[0];
-        let policy = shared!(policy)?;
+        let policy = |&policy: &*const Policy| Ok(shared!(policy)?.0.clone());
+        let policies: Vec<_> = slice!(policies, n)?.iter().map(policy).collect::<Result<_>>()?;
         let store = shared!(store)?;
-        let mut builder = ratelimit_core::Limiter::builder(policy.0.clone()).store(store.0.clone());
+        let mut builder = ratelimit_core::Limiter::builder(policies).store(store.0.clone());
         if let Some(options) = sized!(options)? {
             builder = options.apply(builder)?;
         }
@@ -118,12 +118,12 @@ pub unsafe extern "C" fn rl_limiter_free(limiter: *mut Limiter) {
     });
 }
 
-/// Takes `cost` units of the key's budget, if they are there. One round trip on a Redis store.
+/// Takes `cost` units of the key's budget, if they are there. One round trip on a Redis store, however many policies.
 ///
-/// @param key      Whose budget: any bytes, `key_len` of them; `NULL` only when `key_len` is 0. A long or unprintable
-///                 key is stored as its hash.
-/// @param cost     Units, 1 to 2147483647. More than the limit is no error: it is denied with `RL_NEVER`.
-/// @param out      The decision.
+/// @param key   Whose budget, for all policies: any bytes, `key_len` of them; `NULL` only when `key_len` is 0. A long
+///              or unprintable key is stored as its hash.
+/// @param cost  Units, 1 to 2147483647. More than the limit is no error: it is denied with `RL_NEVER`.
+/// @param out   The decision.
 /// @return `RL_ERR_INVALID_ARGUMENT` for a cost out of range, with nothing asked or taken; `RL_ERR_STORE_UNAVAILABLE`
 ///         as `on_error` says.
 #[unsafe(no_mangle)]
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn rl_allow(
 ) -> Status {
     boundary(|| {
         let (limiter, key, out) = (shared!(limiter)?, slice!(key, key_len)?, output!(out)?);
-        out.write(limiter.0.decide(Call::allow(key, cost))?.try_into()?);
+        out.write(Decision::try_from(&limiter.0.allow(key, cost)?)?);
         Ok(())
     })
 }
@@ -152,45 +152,70 @@ pub unsafe extern "C" fn rl_peek(
 ) -> Status {
     boundary(|| {
         let (limiter, key, out) = (shared!(limiter)?, slice!(key, key_len)?, output!(out)?);
-        out.write(limiter.0.decide(Call::peek(key, cost))?.try_into()?);
+        out.write(Decision::try_from(&limiter.0.peek(key, cost)?)?);
         Ok(())
     })
 }
 
-/// `rl_allow` as of a given instant instead of the store's clock, for tests and for replaying a log. Calls on one key
-/// must not mix this with `rl_allow`: an embedded store's own clock does not count from 1970.
+/// Takes `cost` units now, for a start after `delay_us`: ahead of time where they are not there yet. Token bucket and
+/// GCRA go into debt; a leaky bucket is a queue, in which each start waits for all before it to leak out, and a full
+/// queue denies. Does not sleep.
 ///
-/// @param now_us  Microseconds since 1970, below 2^53.
+/// @param max_wait_us  The longest delay that is accepted: beyond it the call is denied and takes nothing. `RL_NEVER`
+///                     is any.
+/// @return As for `rl_allow`; and `RL_ERR_INVALID_ARGUMENT` for a window policy, which hands out no slots: `rl_wait` is
+///         for them.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rl_allow_at(
+pub unsafe extern "C" fn rl_reserve(
     limiter: *mut Limiter,
     key: *const u8,
     key_len: usize,
     cost: i64,
-    now_us: u64,
+    max_wait_us: u64,
     out: *mut Decision,
 ) -> Status {
     boundary(|| {
         let (limiter, key, out) = (shared!(limiter)?, slice!(key, key_len)?, output!(out)?);
-        out.write(limiter.0.decide(Call::allow(key, cost).at_us(now_us))?.try_into()?);
+        out.write(Decision::try_from(&limiter.0.reserve(key, cost, max_wait_us)?)?);
         Ok(())
     })
 }
 
-/// `rl_peek` as of a given instant; see `rl_allow_at`.
+/// Takes `cost` units, sleeping on this thread until they are there. Goes for every policy. A signal does not end the
+/// sleep.
+///
+/// Those who wait for the same instant wake spread over a tenth of their wait, at most 0.1 s.
+///
+/// @param max_wait_us  The longest wait that is accepted; `RL_NEVER` is any.
+/// @param out          The decision with which the call passed.
+/// @return As for `rl_allow`; and `RL_ERR_WAIT_TOO_LONG`, with nothing taken, as soon as it is known that the wait
+///         would be longer, or that the cost can never pass.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rl_peek_at(
+pub unsafe extern "C" fn rl_wait(
     limiter: *mut Limiter,
     key: *const u8,
     key_len: usize,
     cost: i64,
-    now_us: u64,
+    max_wait_us: u64,
     out: *mut Decision,
 ) -> Status {
     boundary(|| {
         let (limiter, key, out) = (shared!(limiter)?, slice!(key, key_len)?, output!(out)?);
-        out.write(limiter.0.decide(Call::peek(key, cost).at_us(now_us))?.try_into()?);
+        out.write(Decision::try_from(&limiter.0.wait(key, cost, max_wait_us)?)?);
         Ok(())
+    })
+}
+
+/// Gives `cost` units back, for work that was not done after all: at most what was taken, never above the limit. What
+/// has come back by itself in the meantime is not given twice.
+///
+/// @param cost  Units, 1 to 2147483647.
+/// @return As for `rl_allow`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rl_refund(limiter: *mut Limiter, key: *const u8, key_len: usize, cost: i64) -> Status {
+    boundary(|| {
+        let (limiter, key) = (shared!(limiter)?, slice!(key, key_len)?);
+        limiter.0.refund(key, cost)
     })
 }
 
