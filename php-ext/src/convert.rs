@@ -55,11 +55,20 @@ pub(crate) struct Nullable<T>(pub(crate) Option<T>);
 
 impl Integer {
     /// The number; `invalid` makes the exception for one that is not whole.
+    #[inline]
     pub(crate) fn get(self, argument: &str, invalid: impl FnOnce(f64) -> PhpException) -> PhpResult<i64> {
         match self {
             Self::Exact(number) => Ok(number),
-            Self::Inexact(number) => Err(invalid(number)),
-            Self::Wrong(type_) => Err(wrong_type(argument, "int", &type_)),
+            wrong => Err(wrong.refused(argument, invalid)),
+        }
+    }
+
+    #[cold]
+    fn refused(self, argument: &str, invalid: impl FnOnce(f64) -> PhpException) -> PhpException {
+        match self {
+            Self::Inexact(number) => invalid(number),
+            Self::Exact(_) => wrong_type(argument, "int", "int"),
+            Self::Wrong(type_) => wrong_type(argument, "int", &type_),
         }
     }
 }
@@ -86,11 +95,17 @@ impl Switch {
 
 impl<'a> Text<'a> {
     /// The bytes.
+    #[inline]
     pub(crate) fn get(self, argument: &str) -> PhpResult<&'a [u8]> {
+        self.declared(argument, "string")
+    }
+
+    /// The bytes of an argument that is declared as `type_`.
+    fn declared(self, argument: &str, type_: &str) -> PhpResult<&'a [u8]> {
         match self {
             Self::Passed(text) => Ok(text.as_bytes()),
             Self::Default(text) => Ok(text.as_bytes()),
-            Self::Wrong(type_) => Err(wrong_type(argument, "string", &type_)),
+            Self::Wrong(got) => Err(wrong_type(argument, type_, &got)),
         }
     }
 
@@ -98,6 +113,17 @@ impl<'a> Text<'a> {
     /// such argument accepts.
     pub(crate) fn utf8(self, argument: &str) -> PhpResult<Cow<'a, str>> {
         Ok(String::from_utf8_lossy(self.get(argument)?))
+    }
+}
+
+impl<'a> Nullable<Text<'a>> {
+    /// The bytes, if there are any.
+    #[inline]
+    pub(crate) fn get(self, argument: &str) -> PhpResult<Option<&'a [u8]>> {
+        match self.0 {
+            None => Ok(None),
+            Some(text) => text.declared(argument, "?string").map(Some),
+        }
     }
 }
 
@@ -120,6 +146,7 @@ pub(crate) fn shown(number: f64) -> String {
 impl FromZvalMut<'_> for Integer {
     const TYPE: DataType = DataType::Long;
 
+    #[inline]
     fn from_zval_mut(value: &mut Zval) -> Option<Self> {
         Some(match number(value) {
             Some(Number::Long(number)) => Self::Exact(number),

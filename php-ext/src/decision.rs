@@ -56,7 +56,8 @@ impl Decision {
 
     /// One decision per policy, in the order given.
     pub(crate) fn each(&self) -> Vec<Self> {
-        vec![self.clone()]
+        let own = |decision: &core::Decision| Self { decision: decision.clone(), limiter: self.limiter.clone() };
+        self.decision.each().iter().map(own).collect()
     }
 
     /// Header fields, ready to be sent.

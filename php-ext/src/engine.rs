@@ -1,13 +1,15 @@
 //! What the Zend engine exports and `ext-php-rs` has no name for, behind functions that are safe to call.
 
-use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Duration;
 
 use ext_php_rs::convert::IntoZval;
 use ext_php_rs::ffi::{
-    zend_class_entry, zend_hash_add_new, zend_lookup_class_ex, zend_property_info, zend_string, zend_type,
+    ext_php_rs_executor_globals, zend_atomic_bool, zend_atomic_bool_store, zend_class_entry, zend_execute_data,
+    zend_hash_add_new, zend_lookup_class_ex, zend_property_info, zend_string, zend_type,
 };
 use ext_php_rs::types::{ZendHashTable, ZendObject, ZendStr, Zval};
 use ext_php_rs::zend::{ClassEntry, ModuleEntry};
@@ -19,10 +21,13 @@ unsafe extern "C" {
     static php_json_serializable_ce: *mut zend_class_entry;
     static spl_ce_InvalidArgumentException: *mut zend_class_entry;
     static spl_ce_RuntimeException: *mut zend_class_entry;
+    static zend_interrupt_function: Option<unsafe extern "C" fn(*mut zend_execute_data)>;
 
     fn display_ini_entries(module: *mut ModuleEntry);
     fn is_numeric_str_function(text: *const zend_string, long: *mut i64, double: *mut f64) -> c_uchar;
     fn object_init_ex(object: *mut Zval, class: *mut zend_class_entry) -> c_int;
+    fn usleep(microseconds: c_uint) -> c_int;
+    fn zend_atomic_bool_load(flag: *const zend_atomic_bool) -> bool;
     fn zend_declare_typed_property(
         class: *mut zend_class_entry,
         name: *mut zend_string,
@@ -33,6 +38,7 @@ unsafe extern "C" {
     ) -> *mut zend_property_info;
     fn zend_ini_string_ex(name: *const c_char, length: usize, original: c_int, exists: *mut bool) -> *mut c_char;
     fn zend_parse_arg_str_weak(argument: *mut Zval, text: *mut *mut zend_string, position: u32) -> bool;
+    fn zend_timeout() -> !;
     fn zend_update_property(
         scope: *mut zend_class_entry,
         object: *mut ZendObject,
@@ -136,6 +142,34 @@ pub(crate) fn write_property(scope: &ClassEntry, object: &mut ZendObject, name: 
     let scope = ptr::from_ref(scope).cast_mut();
     // SAFETY: scope and object are alive; the engine copies the value, which is dropped afterwards.
     unsafe { zend_update_property(scope, object, name.as_ptr().cast(), name.len(), &raw mut value) };
+}
+
+/// Does what the engine does between two statements when somebody has asked for its attention: signal handlers run, and
+/// a script over its time limit ends.
+pub(crate) fn handle_interrupt() {
+    // SAFETY: called inside a call of PHP's on the engine's thread, so the globals are alive and so is the frame of that
+    // call. Both functions may leave by a jump to the engine, as any call into PHP may; nothing here has to be undone.
+    unsafe {
+        let globals = ext_php_rs_executor_globals();
+        if !zend_atomic_bool_load(&raw const (*globals).vm_interrupt) {
+            return;
+        }
+        if zend_atomic_bool_load(&raw const (*globals).timed_out) {
+            zend_timeout();
+        }
+        zend_atomic_bool_store(&raw mut (*globals).vm_interrupt, false);
+        if let Some(interrupt) = zend_interrupt_function {
+            interrupt((*globals).current_execute_data);
+        }
+        // The engine looks once more when the call returns, for what else there may be.
+        zend_atomic_bool_store(&raw mut (*globals).vm_interrupt, true);
+    }
+}
+
+/// Sleeps for less than a second; a signal ends it.
+pub(crate) fn sleep(duration: Duration) {
+    // SAFETY: the function takes any number below a million.
+    unsafe { usleep(duration.subsec_micros()) };
 }
 
 /// What PHP calls the type of a value in its own messages: `int`, `array`, or the name of an object's class.

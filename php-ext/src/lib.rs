@@ -14,6 +14,10 @@ mod token_bucket;
 
 mod limiter;
 
+mod key;
+
+mod wait;
+
 mod policy;
 
 mod decision;

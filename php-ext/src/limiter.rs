@@ -10,25 +10,41 @@ use ext_php_rs::exception::{PhpException, PhpResult};
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendClassObject, Zval};
 use ratelimit_core as core;
-use ratelimit_core::{Call, Error, ErrorKind};
+use ratelimit_core::clock::seconds_to_us;
+use ratelimit_core::{Call, Error, ErrorKind, ManualClock, WaitStep};
 
 use crate::clock::{Clock, ClockArgument};
-use crate::convert::{Integer, Nullable, Switch, Text, shown};
+use crate::convert::{Float, Integer, Nullable, Switch, Text, shown};
 use crate::decision::Decision;
+use crate::key::Key;
 use crate::policy::Policies;
-use crate::{class, exception, store};
+use crate::{class, exception, store, wait};
 
 /// The failure rule without `onError`. The macro takes defaults as names, not as strings.
 const THROW: &str = "throw";
+
+/// The longest wait without `maxWait`.
+const UNLIMITED: f64 = f64::INFINITY;
 
 /// A limiter of the core.
 #[php_class]
 #[php(name = "RateLimit\\Limiter")]
 pub(crate) struct Limiter {
     limiter: Arc<core::Limiter>,
-    /// A clock written in PHP. Ours is inside the core's limiter.
-    clock: Option<Zval>,
+    time: Time,
 }
+
+/// Where a limiter's time comes from, and so how it passes while the limiter waits.
+enum Time {
+    /// The store's clock.
+    Store,
+    /// A clock of ours, which a wait moves on.
+    Manual,
+    /// A clock written in PHP, and the one inside the core's limiter that is set by it before each call.
+    Application(Zval, Arc<ManualClock>),
+}
+
+type Answer = PhpResult<ZBox<ZendClassObject<Decision>>>;
 
 #[php_impl]
 impl Limiter {
@@ -42,9 +58,9 @@ impl Limiter {
         secret: Nullable<Text<'_>>,
         clock: Option<ClockArgument>,
     ) -> PhpResult<Self> {
-        let policy = policies.get()?;
+        let policies = policies.get()?;
         let rule = onError.utf8("onError")?.parse().map_err(|error| exception::from_core(&error))?;
-        let mut builder = core::Limiter::builder(policy)
+        let mut builder = core::Limiter::builder(policies)
             .store(store::resolve("store", store.unwrap_or(&Zval::new()))?)
             .on_error(rule)
             .share(parts(share)?)
@@ -52,42 +68,123 @@ impl Limiter {
         if let Some(secret) = secret.0 {
             builder = builder.secret(secret.get("secret")?);
         }
-        let mut application_clock = None;
-        match clock.map(ClockArgument::get).transpose()? {
-            None => {}
-            Some(Clock::Manual(clock)) => builder = builder.clock(clock),
-            Some(Clock::Application(object)) => application_clock = Some(object),
-        }
+        let time = match clock.map(ClockArgument::get).transpose()? {
+            None => Time::Store,
+            Some(Clock::Manual(clock)) => {
+                builder = builder.clock(clock);
+                Time::Manual
+            }
+            Some(Clock::Application(object)) => {
+                let inside = Arc::new(ManualClock::new(0.0));
+                builder = builder.clock(inside.clone());
+                Time::Application(object, inside)
+            }
+        };
         let limiter = builder.build().map_err(|error| exception::from_core(&error))?;
-        Ok(Self { limiter: Arc::new(limiter), clock: application_clock })
+        Ok(Self { limiter: Arc::new(limiter), time })
     }
 
     #[php(defaults(cost = 1))]
-    pub(crate) fn allow(&self, key: Text<'_>, cost: Integer) -> PhpResult<ZBox<ZendClassObject<Decision>>> {
-        self.decide(Call::allow(key.get("key")?, cost.get("cost", invalid_cost)?))
+    pub(crate) fn allow(&self, key: Key<'_>, cost: Integer, token: Nullable<Text<'_>>) -> Answer {
+        let (cost, token) = (cost.get("cost", invalid_cost)?, token.get("token")?);
+        key.with(|keys| self.decide(with_token(Call::allow(keys, cost), token)))
     }
 
     #[php(defaults(cost = 1))]
-    pub(crate) fn peek(&self, key: Text<'_>, cost: Integer) -> PhpResult<ZBox<ZendClassObject<Decision>>> {
-        self.decide(Call::peek(key.get("key")?, cost.get("cost", invalid_cost)?))
+    pub(crate) fn peek(&self, key: Key<'_>, cost: Integer) -> Answer {
+        let cost = cost.get("cost", invalid_cost)?;
+        key.with(|keys| self.decide(Call::peek(keys, cost)))
     }
 
-    pub(crate) fn reset(&self, key: Text<'_>) -> PhpResult<()> {
-        self.limiter.reset(key.get("key")?).map_err(|error| exception::from_core(&error))
+    #[php(defaults(cost = 1, maxWait = UNLIMITED))]
+    pub(crate) fn reserve(&self, key: Key<'_>, cost: Integer, maxWait: Float, token: Nullable<Text<'_>>) -> Answer {
+        let (cost, max_wait_us) = (cost.get("cost", invalid_cost)?, max_wait_us(maxWait)?);
+        let token = token.get("token")?;
+        key.with(|keys| self.decide(with_token(Call::reserve(keys, cost, max_wait_us), token)))
+    }
+
+    #[php(defaults(cost = 1, maxWait = UNLIMITED))]
+    pub(crate) fn wait(&self, key: Key<'_>, cost: Integer, maxWait: Float, token: Nullable<Text<'_>>) -> Answer {
+        let (cost, max_wait_us) = (cost.get("cost", invalid_cost)?, max_wait_us(maxWait)?);
+        let token = token.get("token")?;
+        key.with(|keys| {
+            let mut waiting = self.limiter.waiting(with_token(Call::allow(keys, cost), token), max_wait_us);
+            loop {
+                self.set_clock()?;
+                match waiting.step().map_err(|error| exception::from_core(&error))? {
+                    WaitStep::Done(decision) => return Ok(self.answer(decision)),
+                    WaitStep::Sleep { us } => self.sleep_us(us)?,
+                }
+            }
+        })
+    }
+
+    #[php(defaults(cost = 1))]
+    pub(crate) fn refund(&self, key: Key<'_>, cost: Integer) -> PhpResult<()> {
+        let cost = cost.get("cost", invalid_cost)?;
+        key.with(|keys| self.decide(Call::refund(keys, cost)).map(drop))
+    }
+
+    pub(crate) fn reset(&self, key: Key<'_>) -> PhpResult<()> {
+        key.with(|keys| self.limiter.reset(keys).map_err(|error| exception::from_core(&error)))
     }
 }
 
 impl Limiter {
-    fn decide(&self, call: Call<'_>) -> PhpResult<ZBox<ZendClassObject<Decision>>> {
-        let call = match &self.clock {
-            None => call,
-            Some(clock) => call.at_us(Clock::now_us(clock)?),
-        };
+    #[inline]
+    fn decide(&self, call: Call<'_>) -> Answer {
+        self.set_clock()?;
         match self.limiter.decide(call) {
-            Ok(decision) => Ok(class::new_object(Decision { decision, limiter: self.limiter.clone() })),
+            Ok(decision) => Ok(self.answer(decision)),
             Err(error) => Err(exception::from_core(&error)),
         }
     }
+
+    #[inline]
+    fn answer(&self, decision: core::Decision) -> ZBox<ZendClassObject<Decision>> {
+        class::new_object(Decision { decision, limiter: self.limiter.clone() })
+    }
+
+    /// Asks the application's clock, if there is one.
+    #[inline]
+    fn set_clock(&self) -> PhpResult {
+        match &self.time {
+            Time::Store | Time::Manual => Ok(()),
+            Time::Application(object, inside) => ask(object, inside),
+        }
+    }
+
+    /// Lets time pass. A clock of the application's is taken to go by itself.
+    fn sleep_us(&self, us: u64) -> PhpResult {
+        match self.time {
+            Time::Manual => self.limiter.sleep_us(us),
+            Time::Store | Time::Application(..) => wait::sleep_us(us)?,
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn ask(clock: &Zval, inside: &ManualClock) -> PhpResult {
+    inside.set_us(Clock::now_us(clock)?);
+    Ok(())
+}
+
+fn with_token<'a>(call: Call<'a>, token: Option<&'a [u8]>) -> Call<'a> {
+    match token {
+        Some(token) => call.token(token),
+        None => call,
+    }
+}
+
+/// The longest wait that is accepted, in microseconds.
+fn max_wait_us(seconds: Float) -> PhpResult<u64> {
+    let seconds = seconds.get("maxWait")?;
+    if seconds.is_nan() || seconds < 0.0 {
+        let detail = format!("must be at least 0 seconds, got {}", shown(seconds));
+        return Err(exception::from_core(&Error::argument_error(ErrorKind::InvalidArgument, "max_wait", detail)));
+    }
+    Ok(if seconds.is_infinite() { u64::MAX } else { seconds_to_us(seconds) })
 }
 
 /// A cost that is no whole number.

@@ -29,6 +29,9 @@ fn start(_type: i32, module: i32) -> i32 {
         class::register::<Decision>()?;
         class::register::<Limiter>()?;
         class::widen::<Limiter>(c"__construct", 0, OR_ARRAY);
+        for verb in [c"allow", c"peek", c"reserve", c"wait", c"refund", c"reset"] {
+            class::widen::<Limiter>(verb, 0, OR_ARRAY);
+        }
         class::widen::<Store>(c"redis", 0, OR_OBJECT);
         if ini::global_token_bucket() {
             token_bucket::register()?;

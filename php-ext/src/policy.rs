@@ -4,7 +4,7 @@
 #![allow(non_snake_case)]
 
 use ext_php_rs::convert::FromZvalMut;
-use ext_php_rs::exception::{PhpException, PhpResult};
+use ext_php_rs::exception::PhpResult;
 use ext_php_rs::flags::DataType;
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendClassObject, Zval};
@@ -12,7 +12,7 @@ use ratelimit_core as core;
 use ratelimit_core::{Error, ErrorKind};
 
 use crate::class::readonly_class;
-use crate::convert::{Float, Integer, Switch, Text, shown, wrong_type};
+use crate::convert::{Float, Integer, Nullable, Switch, Text, shown, wrong_type};
 use crate::decision::count;
 use crate::{engine, exception};
 
@@ -32,7 +32,7 @@ readonly_class!(Policy, "RateLimit\\Policy", [], {
 impl Policy {
     #[php(vis = "private")]
     pub(crate) fn __construct() -> PhpResult<Self> {
-        Err("a policy is made by Policy::tokenBucket()".into())
+        Err("a policy is made by Policy::parse() or one of the methods called after an algorithm".into())
     }
 
     #[php(defaults(refillInterval = 1.0, continuous = false, name = DEFAULT_NAME))]
@@ -43,8 +43,47 @@ impl Policy {
         continuous: Switch,
         name: Text<'_>,
     ) -> PhpResult<Self> {
-        let policy = token_bucket(capacity, refillRate, refillInterval, continuous.get("continuous")?)?;
-        policy.named(&name.utf8("name")?).map(Self).map_err(|error| exception::from_core(&error))
+        named(&token_bucket(capacity, refillRate, refillInterval, continuous.get("continuous")?)?, name)
+    }
+
+    #[php(defaults(aligned = false, name = DEFAULT_NAME))]
+    pub(crate) fn fixed_window(limit: Integer, window: Float, aligned: Switch, name: Text<'_>) -> PhpResult<Self> {
+        let (limit, window) = (units("limit", limit)?, window.get("window")?);
+        let make =
+            if aligned.get("aligned")? { core::Policy::fixed_window_aligned } else { core::Policy::fixed_window };
+        named(&made(make(limit, window))?, name)
+    }
+
+    #[php(defaults(name = DEFAULT_NAME))]
+    pub(crate) fn sliding_window_log(limit: Integer, window: Float, name: Text<'_>) -> PhpResult<Self> {
+        named(&made(core::Policy::sliding_window_log(units("limit", limit)?, window.get("window")?))?, name)
+    }
+
+    #[php(defaults(name = DEFAULT_NAME))]
+    pub(crate) fn sliding_window_counter(limit: Integer, window: Float, name: Text<'_>) -> PhpResult<Self> {
+        named(&made(core::Policy::sliding_window_counter(units("limit", limit)?, window.get("window")?))?, name)
+    }
+
+    #[php(defaults(name = DEFAULT_NAME))]
+    pub(crate) fn leaky_bucket(capacity: Integer, leakRate: Float, name: Text<'_>) -> PhpResult<Self> {
+        named(&made(core::Policy::leaky_bucket(units("capacity", capacity)?, leakRate.get("leakRate")?))?, name)
+    }
+
+    #[php(defaults(name = DEFAULT_NAME))]
+    pub(crate) fn gcra(limit: Integer, period: Float, burst: Nullable<Integer>, name: Text<'_>) -> PhpResult<Self> {
+        let (limit, period) = (units("limit", limit)?, period.get("period")?);
+        let burst = burst.0.map(|burst| units("burst", burst)).transpose()?;
+        named(&made(core::Policy::gcra(limit, period, burst))?, name)
+    }
+
+    #[php(defaults(name = DEFAULT_NAME))]
+    pub(crate) fn parse(text: Text<'_>, name: Text<'_>) -> PhpResult<Self> {
+        named(&made(core::Policy::parse(&text.utf8("text")?))?, name)
+    }
+
+    /// A text that reads as the same policy; the name is no part of it.
+    pub(crate) fn __to_string(&self) -> String {
+        self.0.to_string()
     }
 }
 
@@ -55,27 +94,41 @@ pub(crate) fn token_bucket(
     refill_interval: Float,
     continuous: bool,
 ) -> PhpResult<core::Policy> {
-    let capacity = capacity.get("capacity", |capacity| not_whole("capacity", capacity))?;
+    let capacity = units("capacity", capacity)?;
     let (rate, interval) = (refill_rate.get("refillRate")?, refill_interval.get("refillInterval")?);
     let policy = if continuous {
         core::Policy::token_bucket_continuous(capacity, rate, interval)
     } else {
         core::Policy::token_bucket(capacity, rate, interval)
     };
+    made(policy)
+}
+
+/// A policy of the core, or its error as an exception.
+fn made(policy: core::Result<core::Policy>) -> PhpResult<core::Policy> {
     policy.map_err(|error| exception::from_core(&error))
 }
 
-fn not_whole(argument: &'static str, number: f64) -> PhpException {
-    let detail = format!("must be an integer between 1 and 2147483647, got {}", shown(number));
-    exception::from_core(&Error::argument_error(ErrorKind::InvalidPolicy, argument, detail))
+/// The policy under its name.
+fn named(policy: &core::Policy, name: Text<'_>) -> PhpResult<Policy> {
+    made(policy.named(&name.utf8("name")?)).map(Policy)
 }
 
-/// The argument `Policy|array $policies`: one policy, or a list of one.
+/// A number of units, which the core checks further.
+fn units(argument: &'static str, number: Integer) -> PhpResult<i64> {
+    let not_whole = |number| {
+        let detail = format!("must be an integer between 1 and 2147483647, got {}", shown(number));
+        exception::from_core(&Error::argument_error(ErrorKind::InvalidPolicy, argument, detail))
+    };
+    number.get(argument, not_whole)
+}
+
+/// The argument `Policy|array $policies`: one policy, or a list of them.
 pub(crate) enum Policies {
     /// The policy.
     One(core::Policy),
-    /// A list of this many.
-    Several(usize),
+    /// The policies, in order.
+    Several(Vec<core::Policy>),
     /// Something of this type.
     Wrong(String),
 }
@@ -91,27 +144,19 @@ impl FromZvalMut<'_> for Policies {
         let Some(list) = value.array() else {
             return Some(policy(value).map_or_else(|| Self::Wrong(engine::type_name(value)), Self::One));
         };
-        let mut one = Self::Several(list.len());
-        for value in list.values() {
-            match policy(value) {
-                Some(policy) if list.len() == 1 => one = Self::One(policy),
-                Some(_) => {}
-                None => return Some(Self::Wrong(format!("array with {}", engine::type_name(value)))),
-            }
-        }
-        Some(one)
+        let of = |value: &Zval| {
+            policy(value).ok_or_else(|| format!("array with {}", engine::type_name(value.dereference())))
+        };
+        Some(list.values().map(of).collect::<Result<_, _>>().map_or_else(Self::Wrong, Self::Several))
     }
 }
 
 impl Policies {
-    /// The policy.
-    pub(crate) fn get(self) -> PhpResult<core::Policy> {
+    /// The policies; how many there may be is the core's to say.
+    pub(crate) fn get(self) -> PhpResult<core::Policies> {
         match self {
-            Self::One(policy) => Ok(policy),
-            Self::Several(number) => {
-                let detail = format!("must be one policy or a list of one, got a list of {number}");
-                Err(exception::from_core(&Error::argument_error(ErrorKind::InvalidPolicy, "policies", detail)))
-            }
+            Self::One(policy) => Ok(policy.into()),
+            Self::Several(policies) => Ok(policies.into()),
             Self::Wrong(type_) => Err(wrong_type("policies", "RateLimit\\Policy|array", &type_)),
         }
     }

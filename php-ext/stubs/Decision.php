@@ -30,10 +30,10 @@ final class Decision implements \ArrayAccess, \JsonSerializable
     /** Seconds until the budget is whole again. */
     public readonly float $resetAfter;
 
-    /** Seconds until the caller may start, for verbs that hand out slots; else 0.0. */
+    /** Seconds until the caller may start, after {@see Limiter::reserve()} or {@see Limiter::wait()}; else 0.0. */
     public readonly float $delay;
 
-    /** Name of the policy that ruled. */
+    /** Name of the policy that ruled: the one that refuses longest, else the one with the least left of its limit. */
     public readonly string $policy;
 
     /** Where the answer came from: store, local, fail_open or fail_closed. */
@@ -48,7 +48,7 @@ final class Decision implements \ArrayAccess, \JsonSerializable
     }
 
     /**
-     * One decision per policy, in the order given to the limiter.
+     * One decision per policy, in the order given to the limiter; of a refusal some may be allowed, and took nothing.
      *
      * @return list<Decision>
      */

@@ -3,7 +3,7 @@
 namespace RateLimit;
 
 /**
- * A policy bound to a store: what a program holds.
+ * One policy or several, bound to a store: what a program holds.
  *
  * ```php
  * $limiter = new Limiter(Policy::tokenBucket(10, 1.0, name: 'login'), 'redis://127.0.0.1:6379');
@@ -12,13 +12,26 @@ namespace RateLimit;
  *     header('Retry-After: ' . ceil($decision->retryAfter));
  * }
  * ```
+ *
+ * Several policies are charged all or none, in one atomic step and one round trip:
+ *
+ * ```php
+ * $limiter = new Limiter([Policy::gcra(10, 1.0, name: 'client'), Policy::fixedWindow(1000, 60.0, name: 'everybody')]);
+ * $decision = $limiter->allow(['client' => "ip:{$address}", 'everybody' => 'all']);
+ * $decision->policy;   // the one that ruled: 'client' or 'everybody'
+ * ```
+ *
+ * A key is any bytes; an int is taken as its digits. One key is that of all policies; an array gives each policy its
+ * own, by the policy's name, and has to name every policy. A cost is 1 to 2147483647; one above a policy's limit is
+ * refused with a `retryAfter` of INF.
  */
 final class Limiter
 {
     /**
      * Asks the store nothing, so one object per request costs no round trip.
      *
-     * @param Policy|non-empty-list<Policy> $policies one policy, or a list of one
+     * @param Policy|non-empty-list<Policy> $policies one policy, or a list of up to 32 that differ in name, algorithm
+     *     or window
      * @param null|string|Store|\Redis|\Predis\ClientInterface $store where the state is kept: null is the default store
      *     (environment variable `RATELIMIT_STORE`, else the setting `ratelimit.store`, else `memory:`); a string is a
      *     DSN; of a client object only the place it connects to is used, over a connection of our own
@@ -31,7 +44,7 @@ final class Limiter
      *     by trying all of them
      * @param null|Clock $clock for tests: instead of the store's own clock
      *
-     * @throws Exception\InvalidPolicy If the list is empty or has more than one policy.
+     * @throws Exception\InvalidPolicy If the list is empty or too long, or two policies of it are one budget.
      * @throws Exception\InvalidStore If `$store` is none of the above, or a client that is not connected.
      * @throws Exception\InvalidArgument If `$onError` or `$share` is out of range.
      */
@@ -50,13 +63,16 @@ final class Limiter
     /**
      * Takes `$cost` units of the key's budget, if they are there. A refused call takes nothing.
      *
-     * @param string $key whose budget: any bytes; an int is taken as its digits
-     * @param int $cost 1 to 2147483647; above the limit it is refused with a `retryAfter` of INF
+     * @param string|array<string, string> $key whose budget; an array: policy name => key
+     * @param int $cost units
+     * @param null|string $token makes the call safe to be sent again: what a call with the same token on the same key
+     *     took within the last minute is not taken again, and its decision is given again
      *
      * @throws Exception\InvalidCost If `$cost` is out of range or not whole; the store is not asked then.
+     * @throws Exception\InvalidArgument If `$key` names a policy too few or too many, or `$token` is empty.
      * @throws Exception\StoreUnavailable If the store gave no answer and `$onError` is 'throw'.
      */
-    public function allow(string $key, int $cost = 1): Decision
+    public function allow(string|array $key, int $cost = 1, ?string $token = null): Decision
     {
         throw new \LogicException('the extension ratelimit is not loaded');
     }
@@ -64,10 +80,79 @@ final class Limiter
     /**
      * What {@see allow()} would answer, without taking anything.
      *
+     * @param string|array<string, string> $key as for allow()
+     * @param int $cost units
+     *
      * @throws Exception\InvalidCost As for allow().
+     * @throws Exception\InvalidArgument As for allow().
      * @throws Exception\StoreUnavailable As for allow().
      */
-    public function peek(string $key, int $cost = 1): Decision
+    public function peek(string|array $key, int $cost = 1): Decision
+    {
+        throw new \LogicException('the extension ratelimit is not loaded');
+    }
+
+    /**
+     * Takes `$cost` units now, ahead of time where they are not there yet: start after `$decision->delay` seconds.
+     *
+     * ```php
+     * $decision = $limiter->reserve('reports', maxWait: 30.0);
+     * $decision->allowed && $queue->later($decision->delay, $job);
+     * ```
+     *
+     * Token bucket and GCRA go into debt; a leaky bucket is a queue. A window hands out nothing ahead of time:
+     * {@see wait()} is for it.
+     *
+     * @param string|array<string, string> $key as for allow()
+     * @param int $cost units
+     * @param float $maxWait seconds; where the delay would be longer the call is refused and takes nothing
+     * @param null|string $token as for allow()
+     *
+     * @throws Exception\InvalidCost As for allow().
+     * @throws Exception\InvalidArgument As for allow(); if `$maxWait` is negative or NAN; if a policy is a window.
+     * @throws Exception\StoreUnavailable As for allow().
+     */
+    public function reserve(string|array $key, int $cost = 1, float $maxWait = INF, ?string $token = null): Decision
+    {
+        throw new \LogicException('the extension ratelimit is not loaded');
+    }
+
+    /**
+     * Takes `$cost` units, sleeping until they are there.
+     *
+     * It sleeps a little longer than it has to, at most 0.1 s, and differently each time, so that those who wait do not
+     * all wake at once. With a {@see ManualClock} nobody sleeps, and the clock is moved on instead. Signal handlers run
+     * during the sleep (with `pcntl_async_signals(true)`); an exception in one ends it, and a slot that was reserved by
+     * then stays taken.
+     *
+     * @param string|array<string, string> $key as for allow()
+     * @param int $cost units
+     * @param float $maxWait seconds that the caller is ready to wait
+     * @param null|string $token as for allow()
+     *
+     * @return Decision an allowed one; its `delay` is what was waited for a slot
+     *
+     * @throws Exception\WaitTooLong If the wait would be longer, or the cost can never pass: at once, taking nothing.
+     * @throws Exception\InvalidCost As for allow().
+     * @throws Exception\InvalidArgument As for allow(); if `$maxWait` is negative or NAN.
+     * @throws Exception\StoreUnavailable As for allow().
+     */
+    public function wait(string|array $key, int $cost = 1, float $maxWait = INF, ?string $token = null): Decision
+    {
+        throw new \LogicException('the extension ratelimit is not loaded');
+    }
+
+    /**
+     * Gives `$cost` units back, for work that was not done after all: at most what was taken, never above the limit.
+     *
+     * @param string|array<string, string> $key as for allow()
+     * @param int $cost units
+     *
+     * @throws Exception\InvalidCost As for allow().
+     * @throws Exception\InvalidArgument As for allow().
+     * @throws Exception\StoreUnavailable As for allow().
+     */
+    public function refund(string|array $key, int $cost = 1): void
     {
         throw new \LogicException('the extension ratelimit is not loaded');
     }
@@ -75,9 +160,12 @@ final class Limiter
     /**
      * Forgets what the key has used: its budget is whole again.
      *
+     * @param string|array<string, string> $key as for allow()
+     *
+     * @throws Exception\InvalidArgument As for allow().
      * @throws Exception\StoreUnavailable If the store did not answer, whatever `$onError` says.
      */
-    public function reset(string $key): void
+    public function reset(string|array $key): void
     {
         throw new \LogicException('the extension ratelimit is not loaded');
     }

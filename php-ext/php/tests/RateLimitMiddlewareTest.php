@@ -337,6 +337,30 @@ final class RateLimitMiddlewareTest extends TestCase
         self::assertSame(1, $redis->keys());
     }
 
+    public function testOfSeveralPoliciesARefusalByOneCostsTheOthersNothing(): void
+    {
+        $policies = [Policy::fixedWindow(1, 60.0, name: 'client'), Policy::fixedWindow(10, 3600.0, name: 'everybody')];
+        $limiter = new Limiter($policies, Store::memory(), clock: $this->clock);
+        $key = static fn (ServerRequestInterface $request) => ['client' => self::peer()($request), 'everybody' => 'all'];
+        $middleware = $this->middleware($limiter, $key, 'x-ratelimit');
+
+        for ($request = 0; $request < 20; $request += 1) {
+            $response = $this->send($middleware, '192.0.2.1');
+            self::assertSame($request === 0 ? 200 : 429, $response->getStatusCode());
+        }
+        self::assertSame('60', $response->getHeaderLine('Retry-After'));
+        self::assertSame('1', $response->getHeaderLine('X-RateLimit-Limit'));
+        for ($client = 2; $client <= 10; $client += 1) {
+            self::assertSame(200, $this->send($middleware, "192.0.2.{$client}")->getStatusCode());
+        }
+        $response = $this->send($middleware, '192.0.2.11');
+        self::assertSame(429, $response->getStatusCode());
+        self::assertSame(['10', '3600'], [$response->getHeaderLine('X-RateLimit-Limit'), $response->getHeaderLine('Retry-After')]);
+        self::assertStringContainsString('The rate limit of 10 is used up.', (string) $response->getBody());
+        self::assertSame(403, $this->send($middleware)->getStatusCode(), 'the client has no address');
+        self::assertSame(10, $this->handler->calls);
+    }
+
     public function testTheExampleOfTheReadmePrintsWhatTheReadmeSays(): void
     {
         $readme = file_get_contents(dirname(__DIR__) . '/README.md');

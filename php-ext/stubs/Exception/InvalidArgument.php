@@ -3,7 +3,8 @@
 namespace RateLimit\Exception;
 
 /**
- * An argument out of range that belongs to none of the more specific classes: `onError`, `share`, `style`, a clock's instant.
+ * An argument out of range that belongs to none of the more specific classes: `onError`, `share`, `style`, `maxWait`, a
+ * token, keys that do not fit the policies, a clock's instant.
  */
 class InvalidArgument extends \InvalidArgumentException implements RateLimitException
 {

@@ -16,7 +16,11 @@ Stores => memory, redis
 Open connections => 0
 
 Script => SHA-1
-token_bucket => %r[0-9a-f]{40}%r
+bucket => %r[0-9a-f]{40}%r
+fixed_window => %r[0-9a-f]{40}%r
+sliding_window_counter => %r[0-9a-f]{40}%r
+sliding_window_log => %r[0-9a-f]{40}%r
+several => %r[0-9a-f]{40}%r
 
 Directive => Local Value => Master Value
 ratelimit.store => memory:?max_keys=5 => memory:?max_keys=5

@@ -87,21 +87,24 @@ final class ArgumentsTest extends TestCase
     public function testWhatIsNoKeyIsATypeError(mixed $key, string $type): void
     {
         $limiter = new Limiter(Policy::tokenBucket(10, 1.0), Store::memory());
-        foreach (['allow', 'peek', 'reset'] as $verb) {
+        foreach (['allow', 'peek', 'reserve', 'wait', 'refund', 'reset'] as $verb) {
             try {
                 $limiter->$verb($key);
                 self::fail("{$verb}() took it");
             } catch (\TypeError $error) {
-                self::assertSame("key must be of type string, {$type} given", $error->getMessage());
+                self::assertSame("key must be of type string|array, {$type} given", $error->getMessage());
             }
         }
+        self::assertSame(10, $limiter->peek('k')->remaining);
     }
 
     public static function noKeys(): iterable
     {
         yield 'null' => [null, 'null'];
-        yield 'array' => [['k'], 'array'];
         yield 'object' => [new \stdClass(), 'stdClass'];
+        yield 'array with null' => [['default' => null], 'array with null'];
+        yield 'array with an array' => [['default' => ['k']], 'array with array'];
+        yield 'array with an object' => [['default' => new \stdClass()], 'array with stdClass'];
     }
 
     public function testAnExceptionInToStringReachesTheCaller(): void
@@ -129,9 +132,9 @@ final class ArgumentsTest extends TestCase
     }
 
     /**
-     * @dataProvider policies
+     * @dataProvider tokenBuckets
      */
-    public function testAPolicyOutOfRangeIsRefusedByName(array $arguments, string $begins, string $ends): void
+    public function testATokenBucketOutOfRangeIsRefusedByName(array $arguments, string $begins, string $ends): void
     {
         $arguments += ['capacity' => 10, 'refillRate' => 1.0];
         foreach ([false, true] as $continuous) {
@@ -151,7 +154,7 @@ final class ArgumentsTest extends TestCase
         }
     }
 
-    public static function policies(): iterable
+    public static function tokenBuckets(): iterable
     {
         foreach ([0, -1, self::LARGEST + 1, 2 ** 40, PHP_INT_MIN] as $number) {
             yield "capacity {$number}" => [['capacity' => $number], 'capacity', (string) $number];
@@ -178,7 +181,7 @@ final class ArgumentsTest extends TestCase
         $key = $this->getName();
         $limiter->allow($key);
         $asked = self::$server->calls('evalsha') + self::$server->calls('eval');
-        foreach (['allow', 'peek'] as $verb) {
+        foreach (['allow', 'peek', 'reserve', 'wait', 'refund'] as $verb) {
             try {
                 $limiter->$verb($key, $cost);
                 self::fail("{$verb}() took it");
@@ -222,6 +225,11 @@ final class ArgumentsTest extends TestCase
         $calls = [
             'cost must be of type int, array given' => static fn () => $limiter->allow('k', []),
             'cost must be of type int, string given' => static fn () => $limiter->allow('k', 'two'),
+            'token must be of type ?string, array given' => static fn () => $limiter->allow('k', 1, []),
+            'maxWait must be of type float, string given' => static fn () => $limiter->wait('k', 1, 'long'),
+            'burst must be of type int, string given' => static fn () => Policy::gcra(1, 1.0, 'big'),
+            'aligned must be of type bool, array given' => static fn () => Policy::fixedWindow(1, 1.0, []),
+            'text must be of type string, null given' => static fn () => Policy::parse(null),
             'capacity must be of type int, stdClass given' => static fn () => Policy::tokenBucket(new \stdClass(), 1.0),
             'refillRate must be of type float, string given' => static fn () => Policy::tokenBucket(1, 'fast'),
             'name must be of type string, array given' => static fn () => Policy::tokenBucket(1, 1.0, name: []),
@@ -261,22 +269,6 @@ final class ArgumentsTest extends TestCase
         }
     }
 
-    public function testAListOfOnePolicyIsTakenAndOthersAreRefused(): void
-    {
-        $policy = Policy::tokenBucket(5, 1.0);
-        self::assertSame(4, (new Limiter([$policy], Store::memory()))->allow('k')->remaining);
-        self::assertSame(4, (new Limiter(['api' => &$policy], Store::memory()))->allow('k')->remaining);
-        foreach ([[], [$policy, $policy]] as $list) {
-            try {
-                new Limiter($list);
-                self::fail('it was taken');
-            } catch (InvalidPolicy $refusal) {
-                $number = count($list);
-                self::assertSame("policies must be one policy or a list of one, got a list of {$number}", $refusal->getMessage());
-            }
-        }
-    }
-
     /**
      * @dataProvider noStores
      */
@@ -305,7 +297,7 @@ final class ArgumentsTest extends TestCase
     public function testTooFewAndTooManyArgumentsAreCounted(): void
     {
         $limiter = new Limiter(Policy::tokenBucket(1, 1.0), Store::memory());
-        foreach ([[], ['k', 1, 1]] as $arguments) {
+        foreach ([[], ['k', 1, null, 1]] as $arguments) {
             try {
                 $limiter->allow(...$arguments);
                 self::fail('it was taken');
@@ -320,5 +312,7 @@ final class ArgumentsTest extends TestCase
         $limiter = new Limiter(store: Store::memory(), policies: Policy::tokenBucket(refillRate: 1, capacity: 5, name: 'named'), secret: 's', hashKeys: true);
         $decision = $limiter->allow(cost: 2, key: 'k');
         self::assertSame([3, 'named'], [$decision->remaining, $decision->policy]);
+        self::assertSame(2, $limiter->reserve('k', token: 'once')->remaining);
+        self::assertSame(2, $limiter->allow(token: 'once', key: 'k')->remaining);
     }
 }

@@ -42,4 +42,18 @@ final class ForkTest extends TestCase
             echo pcntl_wexitstatus($status), " ", $limiter->peek("k")->remaining;';
         self::assertSame('4 9', Php::run($code)->printed());
     }
+
+    public function testAChildOfAManyPolicyLimiterStandsInForTheStoreWithMemoryOfItsOwn(): void
+    {
+        $code = '$policies = [RateLimit\Policy::fixedWindow(10, 3600.0, name: "a"), RateLimit\Policy::gcra(1, 3600.0, 20, "b")];
+            $limiter = new RateLimit\Limiter($policies, "redis://127.0.0.1:1", "local");
+            $limiter->allow("k");
+            $children = [];
+            for ($i = 0; $i < 4; $i++) {
+                if (($children[] = pcntl_fork()) === 0) { exit($limiter->allow("k", 5)->remaining + ($limiter->peek("k")->source === "local" ? 0 : 100)); }
+            }
+            foreach ($children as $child) { pcntl_waitpid($child, $status); echo pcntl_wexitstatus($status), " "; }
+            echo $limiter->peek("k")->remaining;';
+        self::assertSame('4 4 4 4 9', Php::run($code)->printed());
+    }
 }

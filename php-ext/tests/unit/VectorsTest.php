@@ -18,7 +18,7 @@ use RateLimit\Tests\RedisServer;
  */
 final class VectorsTest extends TestCase
 {
-    private const FOLDER = __DIR__ . '/../../../tests/vectors/policy';
+    private const FOLDERS = __DIR__ . '/../../../tests/vectors/{policy,several}';
     private const EPOCH_US = 1_700_000_000_000_000;
 
     private static ?RedisServer $server = null;
@@ -63,7 +63,7 @@ final class VectorsTest extends TestCase
 
     public static function cases(): iterable
     {
-        $files = glob(self::FOLDER . '/*.json');
+        $files = glob(self::FOLDERS . '/*.json', GLOB_BRACE);
         self::assertNotEmpty($files);
         foreach ($files as $file) {
             foreach (json_decode(file_get_contents($file), true, flags: JSON_THROW_ON_ERROR)['cases'] as $case) {
@@ -88,32 +88,56 @@ final class VectorsTest extends TestCase
     private function play(array $case, Store $store, array $clock): void
     {
         [$clock, $set] = $clock;
-        $limiter = static fn (array $numbers) => new Limiter(self::policy($numbers), $store, clock: $clock);
-        $current = $limiter($case['policy']);
+        $limiter = static fn (array $policies) => new Limiter(array_map(self::policy(...), $policies), $store, clock: $clock);
+        $current = $limiter($case['policies'] ?? [$case['policy']]);
         foreach ($case['steps'] as $number => $step) {
             if (isset($step['policy'])) {
-                $current = $limiter($step['policy']);
+                $current = $limiter([$step['policy']]);
             }
             $set(self::EPOCH_US + $step['at_us']);
-            if ($step['verb'] === 'reset') {
-                $current->reset($case['name']);
-                continue;
+            $key = isset($step['keys'])
+                ? array_map(static fn (string $key) => "{$case['name']}: {$key}", $step['keys'])
+                : $case['name'];
+            $decision = match ($step['verb']) {
+                'reset' => $current->reset($key),
+                'refund' => $current->refund($key, $step['cost']),
+                'reserve' => $current->reserve($key, $step['cost'], isset($step['max_wait_us']) ? $step['max_wait_us'] / 1e6 : INF),
+                default => $current->{$step['verb']}($key, $step['cost']),
+            };
+            if (isset($step['expect'])) {
+                $expected = self::complete($step['expect']);
+                self::assertSame($expected, self::seen($decision, $expected), "{$case['name']}, step {$number}");
+            } else {
+                self::assertNull($decision);
             }
-            $decision = $current->{$step['verb']}($case['name'], $step['cost']);
-            self::assertSame($step['expect'], self::seen($decision, $step['expect']), "{$case['name']}, step {$number}");
         }
         self::assertNotEmpty($case['steps']);
     }
 
     /**
-     * The policy of that algorithm: `token_bucket` is `Policy::tokenBucket()`, and its numbers are named arguments.
+     * The policy of that algorithm: `token_bucket` is `Policy::tokenBucket()`, and its numbers are named arguments. Each is
+     * written as a text and read again, which must not change it.
      */
     private static function policy(array $numbers): Policy
     {
         $camel = static fn (string $name) => lcfirst(str_replace('_', '', ucwords($name, '_')));
         $make = [Policy::class, $camel($numbers['algorithm'])];
         unset($numbers['algorithm']);
-        return $make(...array_combine(array_map($camel, array_keys($numbers)), $numbers));
+        $policy = $make(...array_combine(array_map($camel, array_keys($numbers)), $numbers));
+        return Policy::parse((string) $policy, $policy->name);
+    }
+
+    /**
+     * What a step expects, with the members that a file may leave out.
+     */
+    private static function complete(array $expected): array
+    {
+        if (isset($expected['each'])) {
+            $expected['each'] = array_map(self::complete(...), $expected['each']);
+        }
+        $expected += ['delay_us' => 0];
+        ksort($expected);
+        return $expected;
     }
 
     /**
@@ -124,13 +148,17 @@ final class VectorsTest extends TestCase
         $us = static fn (float $seconds) => is_infinite($seconds) ? null : (int) round($seconds * 1e6);
         $seen = [
             'allowed' => $decision->allowed,
-            'limit' => $decision->limit,
-            'remaining' => $decision->remaining,
-            'retry_after_us' => $us($decision->retryAfter),
-            'reset_after_us' => $us($decision->resetAfter),
             'delay_us' => $us($decision->delay),
+            'limit' => $decision->limit,
             'policy' => $decision->policy,
+            'remaining' => $decision->remaining,
+            'reset_after_us' => $us($decision->resetAfter),
+            'retry_after_us' => $us($decision->retryAfter),
         ];
-        return array_replace($expected, array_intersect_key($seen, $expected));
+        if (isset($expected['each'])) {
+            $seen['each'] = array_map(self::seen(...), $decision->each(), $expected['each']);
+        }
+        ksort($seen);
+        return array_intersect_key($seen, $expected);
     }
 }

@@ -75,7 +75,7 @@ final class RateLimitMiddleware implements MiddlewareInterface
             return $this->refusal($decision);
         }
         $response = $handler->handle($request);
-        foreach ($this->fields($decision) as $name => $value) {
+        foreach ($decision->headers($this->headers) as $name => $value) {
             $response = $response->hasHeader($name) ? $response : $response->withHeader($name, $value);
         }
 
@@ -84,7 +84,7 @@ final class RateLimitMiddleware implements MiddlewareInterface
 
     private function refusal(Decision $decision): ResponseInterface
     {
-        $fields = $this->fields($decision);
+        $fields = $decision->headers($this->headers);
         $when = match (true) {
             !isset($fields['Retry-After']) => 'No wait will help.',
             $fields['Retry-After'] === '1' => 'Try again in 1 second.',
@@ -94,14 +94,6 @@ final class RateLimitMiddleware implements MiddlewareInterface
         return $decision->source === 'fail_closed'
             ? $this->problem(503, 'Service Unavailable', "Requests cannot be counted at the moment. $when", $fields)
             : $this->problem(429, 'Too Many Requests', "The rate limit of {$decision->limit} is used up. $when", $fields);
-    }
-
-    /** @return array<string, string> without numbers of a budget that nobody could look at */
-    private function fields(Decision $decision): array
-    {
-        $asked = !in_array($decision->source, ['fail_open', 'fail_closed'], true);
-
-        return $decision->headers($asked ? $this->headers : 'none');
     }
 
     /** @param array<string, string> $fields */
