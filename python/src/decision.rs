@@ -1,94 +1,40 @@
 //! The answer to one call.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::core::algorithm::NEVER_US;
+use crate::core::algorithm::{NEVER_US, Verdict};
 use crate::core::clock::us_to_seconds;
-use crate::core::http::{self, HeaderStyle};
-use crate::core::{self, ErrorKind};
+use crate::core::{self, ErrorKind, Source, http};
 use crate::error::{self, OrRaise as _};
-use crate::policy::Policy;
-
-/// The header styles by name.
-const STYLES: [&str; 5] = ["ietf", "draft-7", "draft-3", "x-ratelimit", "none"];
+use crate::policy::{self, Policy};
 
 /// The outcome of one call: whether it may go ahead, and the numbers that go with it. Truthy when allowed.
 ///
 /// A decision is a snapshot: by the time you read it another process may have spent what remained. Schedule by
 /// `retry_after`, not by `remaining`. All times are in seconds.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 // Decisions are made and dropped one after the other, so a few objects serve them all.
 #[pyclass(frozen, freelist = 8, module = "ratelimit_rs")]
 pub(crate) struct Decision {
-    answer: Answer,
-    policy: core::Policy,
+    inner: core::Decision,
+    /// Those of the limiter; the decision says which of them ruled.
+    policies: Policies,
 }
 
-#[derive(Debug)]
-enum Answer {
-    Made(core::Decision),
-    Restored(Box<Restored>),
-}
-
-/// What pickle keeps of a decision.
-#[derive(Debug)]
-struct Restored {
-    numbers: Numbers,
-    /// Header text per style, made when the decision was pickled.
-    headers: Vec<(String, Fields)>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Numbers {
-    allowed: bool,
-    degraded: bool,
-    limit: u64,
-    remaining: u64,
-    retry_after_us: u64,
-    reset_after_us: u64,
-    delay_us: u64,
-    source: &'static str,
-}
-
-type Fields = Vec<(String, String)>;
+/// The policies of a limiter, shared with its decisions.
+pub(crate) type Policies = Arc<[core::Policy]>;
 
 impl Decision {
-    pub(crate) fn new(decision: core::Decision, policies: &[core::Policy]) -> Self {
-        let policy = policies[decision.policy()].clone();
-        Self { answer: Answer::Made(decision), policy }
+    pub(crate) fn new(inner: core::Decision, policies: &Policies) -> Self {
+        Self { inner, policies: policies.clone() }
     }
 
-    fn numbers(&self) -> Numbers {
-        match &self.answer {
-            Answer::Made(decision) => Numbers {
-                allowed: decision.allowed(),
-                degraded: decision.degraded(),
-                limit: decision.limit(),
-                remaining: decision.remaining(),
-                retry_after_us: decision.retry_after_us(),
-                reset_after_us: decision.reset_after_us(),
-                delay_us: decision.delay_us(),
-                source: decision.source().as_str(),
-            },
-            Answer::Restored(restored) => restored.numbers,
-        }
-    }
-
-    fn fields(&self, style: &str) -> PyResult<Fields> {
-        let parsed: HeaderStyle = style.parse().or_raise()?;
-        Ok(match &self.answer {
-            Answer::Made(decision) => http::headers(decision, &self.policy, parsed)
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect(),
-            Answer::Restored(restored) => {
-                let mut kept = restored.headers.iter().filter(|(name, _)| name == style);
-                kept.next().map(|(_, fields)| fields.clone()).unwrap_or_default()
-            }
-        })
+    fn ruling(&self) -> &core::Policy {
+        &self.policies[self.inner.policy()]
     }
 }
 
@@ -97,25 +43,25 @@ impl Decision {
     /// Whether the call may go ahead.
     #[getter]
     fn allowed(&self) -> bool {
-        self.numbers().allowed
+        self.inner.allowed()
     }
 
     /// The largest cost that can ever pass.
     #[getter]
     fn limit(&self) -> u64 {
-        self.numbers().limit
+        self.inner.limit()
     }
 
     /// The largest cost that would pass now, from 0 to `limit`.
     #[getter]
     fn remaining(&self) -> u64 {
-        self.numbers().remaining
+        self.inner.remaining()
     }
 
     /// Seconds until the same call passes, if nobody else calls: 0.0 when allowed, `math.inf` when it never can.
     #[getter]
     fn retry_after(&self) -> f64 {
-        match self.numbers().retry_after_us {
+        match self.inner.retry_after_us() {
             NEVER_US => f64::INFINITY,
             us => us_to_seconds(us),
         }
@@ -124,71 +70,72 @@ impl Decision {
     /// Seconds until the budget is whole again.
     #[getter]
     fn reset_after(&self) -> f64 {
-        us_to_seconds(self.numbers().reset_after_us)
+        us_to_seconds(self.inner.reset_after_us())
     }
 
-    /// Seconds until the caller may start, for the verbs that hand out slots; else 0.0.
+    /// Seconds until the caller may start, for a reservation; else 0.0.
     #[getter]
     fn delay(&self) -> f64 {
-        us_to_seconds(self.numbers().delay_us)
+        us_to_seconds(self.inner.delay_us())
     }
 
     /// The name of the policy that ruled: refused with the longest wait, or has least left.
     #[getter]
     fn policy(&self) -> &str {
-        self.policy.name()
+        self.ruling().name()
     }
 
     /// Where the answer came from: store, `deny_cache`, lease, local, `fail_open` or `fail_closed`.
     #[getter]
     fn source(&self) -> &'static str {
-        self.numbers().source
+        self.inner.source().as_str()
     }
 
     /// Whether the store could not be asked and a failure rule answered instead.
     #[getter]
     fn degraded(&self) -> bool {
-        self.numbers().degraded
+        self.inner.degraded()
     }
 
     /// One decision per policy, in the order of the limiter's policies.
-    fn each(slf: Bound<'_, Self>) -> Vec<Bound<'_, Self>> {
-        vec![slf]
+    fn each(&self) -> Vec<Self> {
+        self.inner.each().iter().map(|decision| Self::new(decision.clone(), &self.policies)).collect()
     }
 
     /// The header fields of a response: `ietf`, `draft-7`, `draft-3`, `x-ratelimit`, or `none` for Retry-After alone.
     ///
-    /// A denial has a Retry-After, unless the call can never pass. Another style raises `InvalidArgument`.
+    /// They tell of the policy that ruled. A denial has a Retry-After, unless the call can never pass. Another style
+    /// raises `InvalidArgument`.
     #[pyo3(signature = (style = "ietf"))]
     fn headers<'py>(&self, py: Python<'py>, style: &str) -> PyResult<Bound<'py, PyDict>> {
         let headers = PyDict::new(py);
-        for (name, value) in self.fields(style)? {
+        for (name, value) in http::headers(&self.inner, self.ruling(), style.parse().or_raise()?) {
             headers.set_item(name, value)?;
         }
         Ok(headers)
     }
 
     fn __bool__(&self) -> bool {
-        self.numbers().allowed
+        self.allowed()
     }
 
     fn __eq__(&self, other: &Self) -> bool {
-        self.numbers() == other.numbers() && self.policy == other.policy
+        self == other
     }
 
     fn __hash__(&self) -> u64 {
+        // Equal decisions have equal numbers and ruling policies of one name.
         let mut hasher = DefaultHasher::new();
-        self.numbers().hash(&mut hasher);
-        self.policy.name().hash(&mut hasher);
+        (Numbers::of(&self.inner), self.policy()).hash(&mut hasher);
         hasher.finish()
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let python = |value: bool| if value { "True" } else { "False" };
-        let Numbers { allowed, degraded, limit, remaining, source, .. } = self.numbers();
-        let (allowed, degraded) = (python(allowed), python(degraded));
+        let (allowed, degraded) = (python(self.allowed()), python(self.degraded()));
+        let (limit, remaining, source) = (self.limit(), self.remaining(), self.source());
         let (retry_after, reset_after, delay) = (self.retry_after(), self.reset_after(), self.delay());
-        let policy = PyString::new(py, self.policy.name()).repr()?;
+        let policy = PyString::new(py, self.policy()).repr()?;
         Ok(format!(
             "Decision(allowed={allowed}, limit={limit}, remaining={remaining}, retry_after={retry_after:?}, \
              reset_after={reset_after:?}, delay={delay:?}, policy={policy}, source='{source}', degraded={degraded})"
@@ -197,30 +144,53 @@ impl Decision {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let restore = py.import("ratelimit_rs._native")?.getattr("restore_decision")?;
-        let Numbers { allowed, degraded, limit, remaining, retry_after_us, reset_after_us, delay_us, source } =
-            self.numbers();
-        let headers = STYLES.iter().map(|&style| Ok((style, self.fields(style)?))).collect::<PyResult<Vec<_>>>()?;
-        let numbers = (allowed, degraded, limit, remaining, retry_after_us, reset_after_us, delay_us);
-        let arguments = (numbers, source, Policy(self.policy.clone()), headers).into_pyobject(py)?;
-        Ok((restore, arguments))
+        let each: Vec<Numbers> = self.inner.each().iter().map(Numbers::of).collect();
+        let policies: Vec<Policy> = self.policies.iter().map(|policy| Policy(policy.clone())).collect();
+        Ok((restore, (each, policies).into_pyobject(py)?))
     }
 }
 
-/// Makes a decision from what pickle kept of it.
+/// What pickle keeps of the decision of one policy; the policy is its place in the list.
+#[derive(Debug, Hash, FromPyObject, IntoPyObject)]
+pub(crate) struct Numbers(bool, u64, u64, u64, u64, u64, u32, String);
+
+impl Numbers {
+    fn of(decision: &core::Decision) -> Self {
+        Self(
+            decision.allowed(),
+            decision.limit(),
+            decision.remaining(),
+            decision.retry_after_us(),
+            decision.reset_after_us(),
+            decision.delay_us(),
+            // A limiter has few policies.
+            u32::try_from(decision.policy()).unwrap_or(u32::MAX),
+            decision.source().as_str().to_owned(),
+        )
+    }
+
+    fn decision(self, policies: &Policies) -> PyResult<core::Decision> {
+        let Self(allowed, limit, remaining, retry_after_us, reset_after_us, delay_us, policy, source) = self;
+        let unknown = |argument, detail| error::argument(ErrorKind::InvalidArgument, argument, detail);
+        let known = Source::ALL.into_iter().find(|known| known.as_str() == source);
+        let Some(source) = known else { return Err(unknown("source", format!("is unknown: {source:?}"))) };
+        if policy as usize >= policies.len() {
+            return Err(unknown("policy", format!("must be below {}, got {policy}", policies.len())));
+        }
+        let verdict = Verdict { allowed, remaining, retry_after_us, reset_after_us, delay_us };
+        Ok(core::Decision::new(verdict, limit, policy, source))
+    }
+}
+
+/// Makes a decision from what pickle kept of it: the numbers of each policy's decision, and the policies.
 #[pyfunction]
-pub(crate) fn restore_decision(
-    numbers: (bool, bool, u64, u64, u64, u64, u64),
-    source: &str,
-    policy: &Bound<'_, Policy>,
-    headers: Vec<(String, Fields)>,
-) -> PyResult<Decision> {
-    use core::Source::{DenyCache, FailClosed, FailOpen, Lease, Local, Store};
-    let sources = [Store, DenyCache, Lease, Local, FailOpen, FailClosed];
-    let Some(source) = sources.map(core::Source::as_str).into_iter().find(|&known| known == source) else {
-        return Err(error::argument(ErrorKind::InvalidArgument, "source", format!("is unknown: {source:?}")));
+pub(crate) fn restore_decision(each: Vec<Numbers>, policies: &Bound<'_, PyAny>) -> PyResult<Decision> {
+    let policies: Policies = policy::list(policies)?.into();
+    let mut each = each.into_iter().map(|numbers| numbers.decision(&policies)).collect::<PyResult<Vec<_>>>()?;
+    let inner = match each.len() {
+        0 => return Err(error::argument(ErrorKind::InvalidArgument, "each", "must not be empty")),
+        1 => each.swap_remove(0),
+        _ => core::Decision::over(each),
     };
-    let (allowed, degraded, limit, remaining, retry_after_us, reset_after_us, delay_us) = numbers;
-    let numbers = Numbers { allowed, degraded, limit, remaining, retry_after_us, reset_after_us, delay_us, source };
-    let answer = Answer::Restored(Box::new(Restored { numbers, headers }));
-    Ok(Decision { answer, policy: policy.get().0.clone() })
+    Ok(Decision { inner, policies })
 }

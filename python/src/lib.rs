@@ -5,9 +5,8 @@
 //!
 //! # The interpreter's lock
 //!
-//! It is let go around every call that may wait for a server, and kept during a decision of the memory store: that
-//! takes about a hundred nanoseconds, less than letting go and taking it again, and it means that no `os.fork()` can
-//! happen while another thread is inside the store.
+//! It is let go around every call that may wait for a server and during every sleep, and kept during a decision of the
+//! memory store: that takes less time than letting go and taking it again.
 
 mod limiter;
 

@@ -43,6 +43,13 @@ pub(crate) fn cost(cost: Given<'_, '_>) -> PyResult<i64> {
     })
 }
 
+/// A cost for later calls, checked now; the core checks those that it is given.
+pub(crate) fn cost_in_range(cost: Given<'_, '_>) -> PyResult<i64> {
+    let cost = self::cost(cost)?;
+    let in_range = u64::try_from(cost).is_ok_and(|cost| (1..=MAX_UNITS).contains(&cost));
+    if in_range { Ok(cost) } else { Err(raise(&invalid_cost(&cost))) }
+}
+
 /// What an object is as an integer.
 enum Integer {
     Fits(i64),
@@ -117,6 +124,21 @@ pub(crate) fn real(kind: ErrorKind, argument: &'static str, value: &Bound<'_, Py
         Err(error) if !error.is_instance_of::<PyTypeError>(value.py()) => Err(error),
         Err(_) => Err(no_number(argument, "a number", value)),
     }
+}
+
+/// The longest wait in microseconds, from seconds. Without a bound when it is not given, `None` or infinite.
+pub(crate) fn max_wait_us(max_wait: Given<'_, '_>) -> PyResult<u64> {
+    const KIND: ErrorKind = ErrorKind::InvalidArgument;
+    max_wait.or(u64::MAX, |value| {
+        if value.is_none() {
+            return Ok(u64::MAX);
+        }
+        match real(KIND, "max_wait", value)? {
+            f64::INFINITY => Ok(u64::MAX),
+            seconds if seconds >= 0.0 => Ok(clock::seconds_to_us(seconds)),
+            _ => Err(error::argument(KIND, "max_wait", format!("must be seconds, 0 or more, got {}", shown(value)))),
+        }
+    })
 }
 
 /// An instant in microseconds, from seconds since 1970.

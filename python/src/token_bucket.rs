@@ -61,7 +61,7 @@ impl TokenBucket {
     ///
     /// Raises `StoreUnavailable` when the store gives no answer.
     fn allow(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<(bool, f64)> {
-        let call = Call::allow(key::bytes(key)?, 1);
+        let call = Call::allow(key::one(key)?, 1);
         let decision = if self.blocks { py.detach(|| self.inner.decide(call)) } else { self.inner.decide(call) };
         let decision = decision.or_raise()?;
         Ok((decision.allowed(), tokens(decision.remaining())))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
 from servers import RedisServer, SilentListener
 
 
@@ -67,17 +68,21 @@ FORK_AMONG_THREADS = """
     # Python 3.12 and later warn of every fork in a process with threads: that is what is tried here.
     warnings.simplefilter("ignore", DeprecationWarning)
     store = Store.memory() if sys.argv[1] == "memory" else Store.redis(sys.argv[1], timeout=5, connect_timeout=5)
-    limiter = Limiter(Policy.token_bucket(10**9, 1, 1), store)
+    policies = [Policy.token_bucket(10**9, 1, 1), Policy.fixed_window(10**9, 3600)][: int(sys.argv[3])]
+    limiter = Limiter(policies, store, on_error=sys.argv[2])
     done = threading.Event()
 
     def work(key):
         while not done.is_set():
             assert limiter.allow(key).allowed
+            if not store_is_away:
+                assert limiter.allow(key, token=key).allowed
 
+    store_is_away = sys.argv[2] == "local"
     threads = [threading.Thread(target=work, args=(f"thread {number}",)) for number in range(4)]
     for thread in threads:
         thread.start()
-    for turn in range(50):
+    for turn in range(int(sys.argv[4])):
         child = os.fork()
         if child == 0:
             answered = all(limiter.allow(key).allowed for key in ("child", "thread 0", "thread 1"))
@@ -89,6 +94,7 @@ FORK_AMONG_THREADS = """
                 break
             if time.monotonic() > deadline:
                 os.kill(child, 9)
+                done.set()
                 raise SystemExit(f"child {turn} hangs")
             time.sleep(0.0005)
         assert os.waitstatus_to_exitcode(status) == 0, turn
@@ -98,12 +104,45 @@ FORK_AMONG_THREADS = """
 """
 
 
-def test_a_fork_in_the_middle_of_other_threads_calls_leaves_the_child_usable(server: RedisServer) -> None:
-    run(FORK_AMONG_THREADS, server.dsn)
+@pytest.mark.parametrize("policies", ["1", "2"])
+def test_a_fork_in_the_middle_of_other_threads_calls_leaves_the_child_usable(
+    server: RedisServer, policies: str
+) -> None:
+    run(FORK_AMONG_THREADS, server.dsn, "throw", policies, "50")
 
 
-def test_a_fork_in_the_middle_of_other_threads_calls_in_memory() -> None:
-    run(FORK_AMONG_THREADS, "memory")
+@pytest.mark.parametrize("policies", ["1", "2"])
+def test_a_fork_in_the_middle_of_other_threads_calls_in_memory(policies: str) -> None:
+    run(FORK_AMONG_THREADS, "memory", "throw", policies, "100")
+
+
+@pytest.mark.parametrize("policies", ["1", "2"])
+def test_a_fork_while_the_memory_stands_in_for_a_server_that_is_away(policies: str) -> None:
+    # The threads decide in memory without the interpreter's lock, so that a fork finds them anywhere. Nobody listens on
+    # the first port, and no client is given it, which would connect it to itself sooner or later.
+    run(FORK_AMONG_THREADS, "redis://127.0.0.1:1", "local", policies, "200")
+
+
+def test_a_child_forked_during_a_wait_decides_for_itself(server: RedisServer) -> None:
+    script = """
+        import os, sys, threading, time, warnings
+        from ratelimit_rs import Limiter, Policy, Store
+
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for store in (Store.memory(), Store.redis(sys.argv[1], timeout=5)):
+            limiter = Limiter(Policy.fixed_window(1, 1), store)
+            limiter.allow("k")
+            waiting = threading.Thread(target=limiter.wait, args=("k",))
+            waiting.start()
+            time.sleep(0.1)
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if limiter.allow("child") and not limiter.allow("k") else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            waiting.join()
+            assert not limiter.allow("k")
+    """
+    run(script, server.dsn)
 
 
 def test_the_end_of_the_interpreter_is_calm(server: RedisServer, silent: SilentListener) -> None:

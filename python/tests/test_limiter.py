@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -43,11 +44,16 @@ def test_keys_that_look_alike_are_apart(store: Store) -> None:
     assert [five.allow(key).remaining for key in keys] == [4] * len(keys)
 
 
+def verbs(limiter: Limiter) -> list[Callable[..., object]]:
+    """The verbs that take a cost."""
+    return [limiter.allow, limiter.peek, limiter.reserve, limiter.wait, limiter.refund]
+
+
 @pytest.mark.parametrize("key", [None, 1, 1.5, object(), ["k"], ("k",), bytearray(b"k"), memoryview(b"k")])
 def test_a_key_of_another_type_is_a_type_error(key: Any) -> None:
     five = limiter(Store.memory())
-    for verb in (five.allow, five.peek, five.reset):
-        with pytest.raises(TypeError, match=f"^key must be str or bytes, got {type(key).__name__}$"):
+    for verb in (*verbs(five), five.reset, five.limit):
+        with pytest.raises(TypeError, match=f"^key must be str, bytes or dict, got {type(key).__name__}$"):
             verb(key)
     assert five.allow("k").remaining == 4
 
@@ -56,6 +62,8 @@ def test_a_text_that_utf_8_cannot_encode_is_an_error_and_harms_nothing() -> None
     five = limiter(Store.memory())
     with pytest.raises(UnicodeEncodeError):
         five.allow("\udc80")
+    with pytest.raises(UnicodeEncodeError):
+        five.allow("k", token="\udc80")
     assert five.allow("k").remaining == 4
 
 
@@ -70,7 +78,7 @@ BAD_COSTS = [0, -1, -1_000_000, -(2**63), -(2**70), 2**31, 2**40, 2**63, 2**70, 
 
 
 @pytest.mark.parametrize("cost", [*BAD_COSTS, True, Decimal(1)], ids=repr)
-@pytest.mark.parametrize("verb", ["allow", "peek"])
+@pytest.mark.parametrize("verb", ["allow", "peek", "reserve", "wait", "refund", "limit"])
 def test_a_cost_that_is_no_count_is_refused_and_changes_nothing(store: Store, verb: str, cost: Any) -> None:
     five = limiter(store)
     five.allow("k", 2)
@@ -84,8 +92,9 @@ def test_a_cost_that_is_no_count_is_refused_and_changes_nothing(store: Store, ve
 @pytest.mark.parametrize("cost", [None, "1", b"1", [], object()])
 def test_a_cost_that_is_no_number_is_a_type_error(cost: Any) -> None:
     five = limiter(Store.memory())
-    with pytest.raises(TypeError, match=f"^cost must be an int, got {type(cost).__name__}$"):
-        five.allow("k", cost)
+    for verb in (*verbs(five), five.limit):
+        with pytest.raises(TypeError, match=f"^cost must be an int, got {type(cost).__name__}$"):
+            verb("k", cost)
     assert five.allow("k").remaining == 4
 
 
@@ -126,6 +135,38 @@ def test_a_cost_above_the_capacity_is_denied_for_ever_and_takes_nothing(store: S
     assert five.allow("k", 5).allowed
 
 
+EVERY_ALGORITHM = [
+    Policy.token_bucket(5, 1, 3600),
+    Policy.token_bucket(5, 1, 3600, continuous=True),
+    Policy.leaky_bucket(5, 1 / 3600),
+    Policy.gcra(5, 3600),
+    Policy.fixed_window(5, 3600),
+    Policy.fixed_window(5, 3600, aligned=True),
+    Policy.parse("5/day aligned Europe/Berlin"),
+    Policy.sliding_window_log(5, 3600),
+    Policy.sliding_window_counter(5, 3600),
+]
+
+
+@pytest.mark.parametrize("policy", EVERY_ALGORITHM, ids=str)
+def test_wrong_costs_change_nothing_under_any_algorithm(store: Store, policy: Policy) -> None:
+    five = Limiter(policy, store, clock=ManualClock())
+    assert [five.allow("k").remaining for _ in range(2)] == [4, 3]
+    for cost in (-1, -1_000_000, 1.5, 0, -(2**63)):
+        with pytest.raises(InvalidCost, match="^cost must be"):
+            five.allow("k", cost)  # type: ignore[arg-type]
+    decision = five.allow("k", 6)
+    assert (decision.allowed, decision.retry_after, decision.remaining) == (False, math.inf, 3)
+    assert [five.allow("k").allowed for _ in range(4)] == [True, True, True, False]
+
+
+def test_the_algorithms_keep_their_states_apart(store: Store) -> None:
+    clock = ManualClock()
+    for name in ("token_bucket", "leaky_bucket", "gcra", "fixed_window", "sliding_window_log", "sliding_window_counter"):
+        policy = next(policy for policy in EVERY_ALGORITHM if repr(policy).startswith(f"Policy.{name}("))
+        assert Limiter(policy, store, clock=clock).allow("u1").remaining == 4, name
+
+
 def test_a_wait_of_weeks_is_told_exactly(store: Store) -> None:
     rare = Limiter(Policy.token_bucket(1, 1, 25 * 86400), store, clock=ManualClock())
     assert rare.allow("k").allowed
@@ -142,6 +183,12 @@ def test_wrong_arguments_are_refused_before_the_server_is_asked(server: RedisSer
         lambda: five.allow("k", 2**40),
         lambda: five.allow("k", 2**70),
         lambda: five.peek("k", -1),
+        lambda: five.reserve("k", max_wait=-1),
+        lambda: five.wait("k", max_wait=math.nan),
+        lambda: five.refund("k", 0),
+        lambda: five.allow("k", token=""),
+        lambda: five.allow({"other": "k"}),
+        lambda: Limiter(Policy.fixed_window(5, 60), Store.redis(server.dsn)).reserve("k"),
     ):
         with pytest.raises(RateLimitError):
             call()

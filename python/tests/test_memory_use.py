@@ -9,8 +9,8 @@ import textwrap
 from servers import RedisServer
 
 SCRIPT = """
-    import sys
-    from ratelimit_rs import InvalidCost, InvalidPolicy, Limiter, Policy, Store, TokenBucket
+    import pickle, sys
+    from ratelimit_rs import InvalidCost, InvalidPolicy, Limiter, Policy, Store, TokenBucket, WaitTooLong
 
     def resident():
         with open("/proc/self/statm") as statm:
@@ -23,6 +23,7 @@ SCRIPT = """
     policy = Policy.token_bucket(100, 1, 3600)
     limiters = [Limiter(policy, store), Limiter(policy, store, clock=Clock())]
     bucket = TokenBucket(store)
+    several = Limiter([Policy.gcra(10, 60, 100, name="a"), Policy.sliding_window_counter(100, 60, name="b")], store)
 
     def calls(count):
         for number in range(0, count, 10):
@@ -30,7 +31,9 @@ SCRIPT = """
             for limiter in limiters:
                 limiter.allow(key)
                 limiter.peek(key.encode(), 200).headers()
-                limiter.allow(key).each()
+                limiter.allow({"default": key}, token=key).each()
+                limiter.refund(key)
+                limiter.reserve(key, max_wait=0)
             bucket.allow(key)
             try:
                 limiter.allow(key, 1.5)
@@ -41,9 +44,14 @@ SCRIPT = """
             except TypeError:
                 pass
             try:
-                Policy.token_bucket(0, 1)
+                Policy.parse("ten per fortnight")
             except InvalidPolicy:
                 pass
+            try:
+                several.wait(key, 200)
+            except WaitTooLong:
+                pass
+            pickle.loads(pickle.dumps(several.allow({"a": key, "b": key})))
 
     count = int(sys.argv[2])
     calls(count // 10)

@@ -38,11 +38,17 @@ def test_the_type_checker_finds_what_is_wrong(tmp_path: Path) -> None:
         "limiter.allow('k', cost='1')\n"
         "Limiter(Policy.token_bucket(1, 1), on_error='perhaps')\n"
         "limiter.allow('k').remainder\n"
+        "limiter.allow({'default': 5})\n"
+        "limiter.reserve('k', max_wait='1')\n"
+        "limiter.refund('k').allowed\n"
+        "limiter.limit(key=5)\n"
+        "limiter.limit(key='k')(len)('a', 'b')\n"
+        "Policy.gcra(10)\n"
     )
     status, output = check("mypy", "--strict", str(wrong), folder=tmp_path)
     assert status == 1
     lines = [int(line.split(":")[1]) for line in output.splitlines() if ": error:" in line]
-    assert sorted(set(lines)) == [3, 4, 5, 6], output
+    assert sorted(set(lines)) == list(range(3, 13)), output
 
 
 def test_the_package_says_that_it_is_typed_and_what_is_public() -> None:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
+import pytest
 from servers import SilentListener
 
 from ratelimit_rs import Decision, Limiter, Policy, Store, StoreUnavailable
@@ -32,8 +33,21 @@ def at_once(count: int, work: Callable[[], object]) -> None:
     assert errors == []
 
 
-def test_of_fifty_threads_on_a_cold_key_exactly_five_pass(store: Store) -> None:
-    limiter = Limiter(Policy.token_bucket(5, 1, 3600), store)
+@pytest.mark.parametrize(
+    "policies",
+    [
+        [Policy.token_bucket(5, 1, 3600)],
+        [Policy.leaky_bucket(5, 1 / 3600)],
+        [Policy.gcra(5, 86400)],
+        [Policy.fixed_window(5, 3600)],
+        [Policy.sliding_window_log(5, 3600)],
+        [Policy.sliding_window_counter(5, 86400)],
+        [Policy.token_bucket(5, 1, 3600), Policy.fixed_window(9, 3600)],
+    ],
+    ids=lambda policies: " and ".join(map(str, policies)),
+)
+def test_of_fifty_threads_on_a_cold_key_exactly_five_pass(store: Store, policies: list[Policy]) -> None:
+    limiter = Limiter(policies, store)
     for turn in range(20):
         decisions: list[Decision] = []
         at_once(50, lambda: decisions.append(limiter.allow(f"cold:{turn}")))  # noqa: B023

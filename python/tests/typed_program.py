@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from ratelimit_rs import (
     Decision,
     InvalidStore,
@@ -13,6 +15,7 @@ from ratelimit_rs import (
     Store,
     StoreUnavailable,
     TokenBucket,
+    WaitTooLong,
 )
 
 
@@ -35,7 +38,37 @@ def guarded(limiter: Limiter, user: int) -> dict[str, str]:
     return decision.headers("x-ratelimit")
 
 
+def several(clock: ManualClock) -> list[str]:
+    limiter = Limiter((Policy.gcra(10, 1, 20, name="a"), Policy.parse("100/h sliding", name="b")), clock=clock)
+    keys = {"a": "ada", "b": "site"}
+    mixed: dict[str, str | bytes] = {"a": b"ada", "b": "site"}
+    decision = limiter.allow(keys, token="t")
+    limiter.refund(mixed, 1)
+    try:
+        decision = limiter.wait(mixed, max_wait=1.5, token=b"t")
+    except WaitTooLong as late:
+        print(str(late).upper())
+    slots: float = Limiter(Policy.leaky_bucket(5, 2), "memory:").reserve("k", 1, None).delay
+    print(slots)
+
+    @limiter.limit(key=lambda user: f"user:{user}", wait=True)
+    def work(user: int) -> str:
+        return str(user)
+
+    @limiter.limit(key={"a": "x", "b": "y"})
+    async def later(user: int) -> int:
+        return user
+
+    async def both() -> str:
+        return work(await later(42))
+
+    return [one.policy for one in decision.each()] + [asyncio.run(both())]
+
+
 def main() -> None:
+    print("".join(several(ManualClock())))
+    windows = [Policy.fixed_window(5, 60, aligned=True), Policy.sliding_window_log(5, 60.0)]
+    print(str(windows[0]) + repr(Policy.sliding_window_counter(5, 60)))
     policy = Policy.token_bucket(10, 0.5, refill_interval=60, continuous=True, name="login")
     stores: list[Store] = [Store.memory(1000), Store.open("memory:"), Store.redis(timeout=1, prefix="app:")]
     for clock in (ManualClock(), Sundial(), None):

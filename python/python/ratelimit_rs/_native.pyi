@@ -1,6 +1,7 @@
 """The native half of `ratelimit_rs`. Private: import from `ratelimit_rs`."""
 
-from typing import Any, Literal, Protocol, final
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, Protocol, TypeVar, final
 
 __all__ = [
     "Decision",
@@ -19,6 +20,10 @@ __version__: str
 _Source = Literal["store", "deny_cache", "lease", "local", "fail_open", "fail_closed"]
 _HeaderStyle = Literal["ietf", "draft-7", "draft-3", "x-ratelimit", "none"]
 _FailureRule = Literal["throw", "open", "closed", "local"]
+
+# One key for all policies, or one for each by the policy's name.
+_Key = str | bytes | dict[str, str] | dict[str, bytes] | dict[str, str | bytes]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # redis.Redis and its like, without a need for redis-py.
 class _RedisClient(Protocol):
@@ -67,7 +72,12 @@ class Store:
 class Policy:
     """How much is allowed: an algorithm with its numbers and a name. Immutable; made by one of the static methods.
 
-    The name is part of the stored key, so two policies with different names never share a budget.
+    Limits, capacities and bursts are integers from 1 to 2147483647 (10.0 will do); rates are positive and finite, and
+    0.5 and the like are kept exactly; windows and periods are seconds. `name` is 1 to 100 printable ASCII characters
+    and part of the stored key, so two policies with different names never share a budget. Anything else raises
+    `InvalidPolicy`, which names the argument and the value.
+
+    `str()` of a policy is a text that `Policy.parse` reads as the same policy, but for the name.
     """
 
     @staticmethod
@@ -81,10 +91,50 @@ class Policy:
     ) -> Policy:
         """A bucket of `capacity` tokens that gains `refill_rate` tokens at the end of every `refill_interval` seconds.
 
-        With `continuous`, tokens arrive all the time at that rate instead. `capacity` is an integer from 1 to
-        2147483647 (10.0 will do), the other two are positive and finite; 0.5 and the like are kept exactly. `name` is
-        1 to 100 printable ASCII characters. Anything else raises `InvalidPolicy`, which names the argument and the
-        value.
+        With `continuous`, tokens arrive all the time at that rate instead.
+        """
+    @staticmethod
+    def fixed_window(limit: float, window: float, *, aligned: bool = False, name: str = "default") -> Policy:
+        """At most `limit` units in each window of `window` seconds.
+
+        A window is opened by the first hit; with `aligned`, windows stand at multiples of their length since 1970.
+        Around the edge of two windows up to twice the limit may pass within one window's length.
+        """
+    @staticmethod
+    def sliding_window_log(limit: float, window: float, *, name: str = "default") -> Policy:
+        """At most `limit` units in any `window` seconds.
+
+        Exact; every grant is remembered, so memory grows with the limit.
+        """
+    @staticmethod
+    def sliding_window_counter(limit: float, window: float, *, name: str = "default") -> Policy:
+        """About `limit` units in any `window` seconds, from two counters."""
+    @staticmethod
+    def leaky_bucket(capacity: float, leak_rate: float, *, name: str = "default") -> Policy:
+        """A bucket of `capacity` units that leaks `leak_rate` of them per second; what would overflow it is denied.
+
+        `reserve` and `wait` use it as a queue: starts are spaced evenly, and a full queue denies.
+        """
+    @staticmethod
+    def gcra(limit: float, period: float, burst: float | None = None, *, name: str = "default") -> Policy:
+        """`limit` units per `period` seconds, evenly spaced, of which `burst` may come at once; None is the limit."""
+    @staticmethod
+    def parse(text: str, *, name: str = "default") -> Policy:
+        """Reads a policy from a text. A text that is none raises `InvalidPolicy`, which points at the place.
+
+        | text | policy |
+        |---|---|
+        | `100/m`, `5 per 10 minutes` | fixed window, opened by the first hit |
+        | `100/h aligned` | fixed window at multiples of an hour |
+        | `1000/day aligned Europe/Berlin` | fixed window: the days (`week`, `month`) of a time zone |
+        | `100/h sliding` | sliding window counter |
+        | `100/h log` | sliding window log |
+        | `10/s burst 20`, `10/s gcra` | GCRA, 20 (10) at once |
+        | `20 burst, 5/s` | token bucket of 20 tokens, 5 arriving at the end of each second |
+        | `20 burst, 5/s continuous` | token bucket, the tokens arriving all the time |
+        | `10 burst, 2/s leaky` | leaky bucket of 10 units, leaking 2 per second |
+
+        Units of time are `us`, `ms`, `s`, `m`, `h`, `d` and `w`, or the words for them.
         """
     @property
     def name(self) -> str:
@@ -121,7 +171,7 @@ class Decision:
         """Seconds until the budget is whole again."""
     @property
     def delay(self) -> float:
-        """Seconds until the caller may start, for the verbs that hand out slots; else 0.0."""
+        """Seconds until the caller may start, for a reservation; else 0.0."""
     @property
     def policy(self) -> str:
         """The name of the policy that ruled: refused with the longest wait, or has least left."""
@@ -136,7 +186,7 @@ class Decision:
     def headers(self, style: _HeaderStyle = "ietf") -> dict[str, str]:
         """The header fields of a response; `none` is Retry-After alone.
 
-        A denial has a Retry-After, unless the call can never pass. Another style raises `InvalidArgument`.
+        They tell of the policy that ruled. A denial has a Retry-After, unless the call can never pass. Another style raises `InvalidArgument`.
         """
     def __bool__(self) -> bool: ...
     def __eq__(self, other: object, /) -> bool: ...
@@ -145,9 +195,9 @@ class Decision:
 
 @final
 class Limiter:
-    """Decides by one policy, with the state in one store.
+    """Decides by one policy or several, with the state in one store.
 
-    `policies` is a `Policy`, or a list with one. `store` is None for the default store (the environment variable
+    `policies` is a `Policy` or a list of them: all are charged, or none is, in one atomic step. `store` is None for the default store (the environment variable
     `RATELIMIT_STORE`, else this process's memory), a DSN, a `Store`, or a redis.Redis, of which only the address and
     the credentials are read. Cheap to build: nothing is sent to the store until the first call.
 
@@ -156,12 +206,17 @@ class Limiter:
     `hash_keys` stores every key as its hash, keyed with `secret`. `clock` replaces the store's own clock: a
     `ManualClock`, or any object whose `now()` gives seconds since 1970; it is called before any lock is taken.
 
+    Every verb takes a key, which is str or bytes, or with several policies also a dict of one key per policy's name. It
+    raises `InvalidCost` unless `cost` is an int from 1 to 2147483647, and `StoreUnavailable` when the store fails and
+    `on_error` is `throw`. With a `token` (str or bytes) a call may be sent again, as after a time-out: what a call with
+    the same token on the same key took within the last minute is not taken again, and its decision is given again.
+
     May be used from any thread and after `os.fork()`.
     """
 
     def __new__(
         cls,
-        policies: Policy | list[Policy],
+        policies: Policy | Iterable[Policy],
         store: None | str | Store | _RedisClient = None,
         *,
         on_error: _FailureRule = "throw",
@@ -170,16 +225,47 @@ class Limiter:
         secret: None | str | bytes = None,
         clock: None | _Clock = None,
     ) -> Limiter: ...
-    def allow(self, key: str | bytes, cost: int = 1) -> Decision:
+    def allow(self, key: _Key, cost: int = 1, *, token: None | str | bytes = None) -> Decision:
         """Takes `cost` units of the budget of `key`, if they are there.
 
-        Raises `InvalidCost` unless `cost` is an int from 1 to 2147483647, and `StoreUnavailable` when the store fails
-        and `on_error` is `throw`. A cost above the limit is no error: it is denied with a `retry_after` of `math.inf`.
+        A cost above the limit is no error: it is denied with a `retry_after` of `math.inf`.
         """
-    def peek(self, key: str | bytes, cost: int = 1) -> Decision:
+    def peek(self, key: _Key, cost: int = 1) -> Decision:
         """What `allow` would answer, without taking anything."""
-    def reset(self, key: str | bytes) -> None:
+    def reserve(
+        self, key: _Key, cost: int = 1, max_wait: float | None = ..., *, token: None | str | bytes = None
+    ) -> Decision:
+        """Takes `cost` units now, for a start after `decision.delay` seconds: ahead of time where they are not there yet.
+
+        What would start later than after `max_wait` seconds (`math.inf` when left out) is denied and takes nothing.
+        Token bucket and GCRA go into debt; a leaky bucket is a queue, and denies when it is full. A window policy
+        raises `InvalidArgument`: `wait` is for them.
+        """
+    def wait(
+        self, key: _Key, cost: int = 1, max_wait: float | None = ..., *, token: None | str | bytes = None
+    ) -> Decision:
+        """Takes `cost` units, sleeping until they are there; at most `max_wait` seconds (`math.inf` when left out).
+
+        Raises `WaitTooLong` at once, taking nothing, when the wait would be longer or the cost can never pass. Sleeps
+        as `time.sleep` does, so that other threads go on and Ctrl-C interrupts it (what it had reserved stays taken);
+        with a `ManualClock` it moves the clock instead.
+        """
+    def refund(self, key: _Key, cost: int = 1) -> None:
+        """Gives `cost` units back, for work that was not done after all: at most what was taken, never above the limit."""
+    def reset(self, key: _Key) -> None:
         """Forgets what `key` has used: its budget is whole again. Raises `StoreUnavailable`."""
+    def limit(
+        self, key: _Key | Callable[..., _Key], cost: int = 1, wait: bool = False
+    ) -> Callable[[_Function], _Function]:
+        """Decorates a function, so that each call of it takes `cost` units first, or raises `LimitExceeded`.
+
+        `key` is what the verbs take, or a function that makes it of the call's arguments. With `wait` a call waits for
+        its turn instead, and raises `WaitTooLong` when it can never come. A coroutine function is one still: it sleeps
+        in its event loop, and has a server asked by a thread of the loop's executor.
+        """
+    @property
+    def _blocks(self) -> bool: ...
+    def _wait_step(self, key: _Key, cost: int) -> tuple[float, Decision | None]: ...
 
 @final
 class TokenBucket:
@@ -228,13 +314,10 @@ class ManualClock:
     def now(self) -> float:
         """Seconds since 1970."""
 
-def restore_policy(algorithm: str, numbers: tuple[Any, ...], name: str) -> Policy:
-    """Makes a policy from what pickle kept of it."""
+def restore_policy(text: str, name: str) -> Policy:
+    """Makes a policy from what pickle kept of it: its text and its name."""
 
 def restore_decision(
-    numbers: tuple[bool, bool, int, int, int, int, int],
-    source: str,
-    policy: Policy,
-    headers: list[tuple[str, list[tuple[str, str]]]],
+    each: list[tuple[bool, int, int, int, int, int, int, str]], policies: list[Policy]
 ) -> Decision:
-    """Makes a decision from what pickle kept of it."""
+    """Makes a decision from what pickle kept of it: the numbers of each policy's decision, and the policies."""
