@@ -22,7 +22,10 @@ const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'-')
 /// The user's key stands in a hash tag, so that all keys of one decision live on one node of a cluster. No two
 /// different triples of algorithm, name and key give the same stored key: the tag has no colon, the name no brace,
 /// and a hashed key starts with a `#`, which a plain one never does.
-pub(crate) type StoredKey = SmallVec<[u8; 96]>;
+pub(crate) type StoredKey = SmallVec<[u8; SHORT]>;
+
+/// A stored key up to this length needs no memory of its own.
+const SHORT: usize = 96;
 
 /// The part of a stored key that comes from the policy.
 #[derive(Debug, Clone)]
@@ -64,7 +67,20 @@ impl KeySpace {
         Self { head: head.into_bytes().into_boxed_slice() }
     }
 
+    #[inline]
     pub(crate) fn key(&self, style: &KeyStyle, key: &[u8]) -> StoredKey {
+        let (head, end) = (self.head.len(), self.head.len() + key.len());
+        if end >= SHORT || !style.keeps(key) {
+            return self.long_key(style, key);
+        }
+        let mut buffer = [0; SHORT];
+        buffer[..head].copy_from_slice(&self.head);
+        buffer[head..end].copy_from_slice(key);
+        buffer[end] = b'}';
+        StoredKey::from_buf_and_len(buffer, end + 1)
+    }
+
+    fn long_key(&self, style: &KeyStyle, key: &[u8]) -> StoredKey {
         let mut stored = StoredKey::with_capacity(self.head.len() + key.len().min(MAX_PLAIN) + 1);
         stored.extend_from_slice(&self.head);
         style.write(&mut stored, key);
@@ -74,12 +90,17 @@ impl KeySpace {
 }
 
 impl KeyStyle {
+    /// Whether a key is stored as it is.
+    fn keeps(&self, key: &[u8]) -> bool {
+        !self.hash_all && is_plain(key)
+    }
+
     fn write(&self, stored: &mut StoredKey, key: &[u8]) {
-        if self.hash_all || !is_plain(key) {
+        if self.keeps(key) {
+            stored.extend_from_slice(key);
+        } else {
             stored.push(b'#');
             stored.extend_from_slice(URL_SAFE_NO_PAD.encode(self.digest(key)).as_bytes());
-        } else {
-            stored.extend_from_slice(key);
         }
     }
 
@@ -95,9 +116,10 @@ impl KeyStyle {
     }
 }
 
-/// The key under which the answer to an idempotency token is kept, on the node of the state it belongs to.
-pub(crate) fn token_key(state: &[u8], style: &KeyStyle, token: &[u8]) -> StoredKey {
-    let mut stored = StoredKey::from_slice(b"tk:");
+/// The key under which the answer to an idempotency token is kept, on the node of the state it belongs to. What gives
+/// back is told apart from what takes, so that both may go under one token.
+pub(crate) fn token_key(state: &[u8], style: &KeyStyle, token: &[u8], gives_back: bool) -> StoredKey {
+    let mut stored = StoredKey::from_slice(if gives_back { b"tr:" } else { b"tk:" });
     stored.extend_from_slice(state);
     stored.push(b':');
     style.write(&mut stored, token);

@@ -83,11 +83,16 @@ impl Limiter {
     /// Takes `cost` units, sleeping until they are there; at most `max_wait_us` microseconds.
     ///
     /// Fails with [`WaitTooLong`](ErrorKind::WaitTooLong) at once, taking nothing, when the wait would be longer, or when
-    /// the cost can never pass. Blocks the thread; [`waiting`](Self::waiting) is for hosts that sleep in their own way.
+    /// the cost can never pass. Blocks the thread; [`Waiting`] is for hosts that sleep in their own way.
     pub fn wait(&self, key: impl AsRef<[u8]>, cost: i64, max_wait_us: u64) -> Result<Decision> {
-        let mut waiting = self.waiting(Call::allow(key.as_ref(), cost), max_wait_us);
+        self.wait_for(Call::allow(key.as_ref(), cost), max_wait_us)
+    }
+
+    /// [`wait`](Self::wait) for a call with keys of its own, or a token.
+    pub fn wait_for(&self, call: Call<'_>, max_wait_us: u64) -> Result<Decision> {
+        let mut waiting = Waiting::new(max_wait_us);
         loop {
-            match waiting.step()? {
+            match waiting.step(self, call)? {
                 WaitStep::Done(decision) => return Ok(decision),
                 WaitStep::Sleep { us } => self.sleep_us(us),
             }
@@ -102,28 +107,30 @@ impl Limiter {
         }
     }
 
-    /// A wait taken step by step: the host asks, sleeps as long as it is told, and asks again.
-    pub fn waiting<'a>(&'a self, call: Call<'a>, max_wait_us: u64) -> Waiting<'a> {
-        Waiting::new(self, call, max_wait_us)
-    }
-
     /// Answers one [`Call`].
     pub fn decide(&self, call: Call<'_>) -> Result<Decision> {
         let cost = valid_cost(call.cost)?;
         if let Action::Reserve { .. } = call.action {
             self.policies.iter().try_for_each(Policy::check_reserves)?;
         }
+        // The common call is spared the lists of the others.
+        if let ([policy], [space], Keys::One(key), None) =
+            (self.policies.as_slice(), self.spaces.as_slice(), call.keys, call.token)
+        {
+            let key = space.key(&self.style, key);
+            return self.carry_out(&call, cost, &[Charge { policy, key: &key }], None);
+        }
         let keys = self.keys(&call.keys)?;
-        let token = call.token.map(|token| self.token(&keys, token)).transpose()?;
-        let charges: SmallVec<[Charge<'_>; 1]> =
+        let token = call.token.map(|token| self.token(&keys, token, call.action)).transpose()?;
+        let charges: SmallVec<[Charge<'_>; 4]> =
             self.policies.iter().zip(&keys).map(|(policy, key)| Charge { policy, key }).collect();
-        let operation = Operation {
-            action: call.action,
-            charges: &charges,
-            cost,
-            now_us: self.now_us(&call)?,
-            token: token.as_deref(),
-        };
+        self.carry_out(&call, cost, &charges, token.as_deref())
+    }
+
+    fn carry_out(&self, call: &Call<'_>, cost: u64, charges: &[Charge<'_>], token: Option<&[u8]>) -> Result<Decision> {
+        // A look is never charged, so it has nothing to remember.
+        let token = token.filter(|_| call.action != Action::Peek);
+        let operation = Operation { action: call.action, charges, cost, now_us: self.now_us(call)?, token };
         match self.store.decide(&operation) {
             Ok(verdicts) => Ok(self.decision(&verdicts, Source::Store)),
             Err(error) => self.fallback.decide(error, &self.policies, &operation),
@@ -167,6 +174,10 @@ impl Limiter {
                 {
                     return Err(invalid_key(format!("names a policy {stranger:?} that the limiter does not have")));
                 }
+                let repeats = |at: &usize| pairs[..*at].iter().any(|(name, _)| *name == pairs[*at].0);
+                if let Some(at) = (1..pairs.len()).find(repeats) {
+                    return Err(invalid_key(format!("names policy {:?} twice", pairs[at].0)));
+                }
                 let key = |(policy, space): (&Policy, &KeySpace)| match named(policy.name()) {
                     Some(key) => Ok(space.key(&self.style, key)),
                     None => Err(invalid_key(format!("has no entry for policy {:?}", policy.name()))),
@@ -176,23 +187,29 @@ impl Limiter {
         }
     }
 
-    fn token(&self, keys: &[StoredKey], token: &[u8]) -> Result<StoredKey> {
+    fn token(&self, keys: &[StoredKey], token: &[u8], action: Action) -> Result<StoredKey> {
         if token.is_empty() {
             return Err(Error::argument_error(ErrorKind::InvalidArgument, "token", "must not be empty"));
         }
-        Ok(key::token_key(&keys[0], &self.style, token))
+        Ok(key::token_key(&keys[0], &self.style, token, action == Action::Refund))
     }
 
+    #[inline]
     fn decision(&self, verdicts: &Verdicts, source: Source) -> Decision {
         decision(&self.policies, verdicts, source)
     }
 }
 
 /// One decision over the verdicts of several policies.
+#[inline]
 pub(crate) fn decision(policies: &[Policy], verdicts: &Verdicts, source: Source) -> Decision {
     if let ([policy], [verdict]) = (policies, verdicts.as_slice()) {
         return Decision::new(*verdict, policy.limit(), 0, source);
     }
+    decision_of_several(policies, verdicts, source)
+}
+
+fn decision_of_several(policies: &[Policy], verdicts: &Verdicts, source: Source) -> Decision {
     let each = policies.iter().zip(verdicts).enumerate().map(|(index, (policy, verdict))| {
         // A limiter has few policies.
         Decision::new(*verdict, policy.limit(), u32::try_from(index).unwrap_or(u32::MAX), source)

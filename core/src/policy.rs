@@ -5,7 +5,7 @@ mod text;
 use std::fmt;
 use std::sync::Arc;
 
-use once_cell::sync::OnceCell;
+use once_cell::race::OnceBox;
 
 use crate::algorithm::calendar::Calendar;
 use crate::algorithm::fixed_window::{Placing, no_reservation};
@@ -32,9 +32,10 @@ pub struct Policy(Arc<Inner>);
 struct Inner {
     name: Box<str>,
     algorithm: Algorithm,
-    /// The numbers as the Redis scripts take them, alone and among several policies.
-    alone: OnceCell<Box<[u8]>>,
-    among_several: OnceCell<Box<[u8]>>,
+    /// The numbers as the Redis scripts take them, alone and among several policies; made without a lock, which a fork
+    /// could catch.
+    alone: OnceBox<Box<[u8]>>,
+    among_several: OnceBox<Box<[u8]>>,
 }
 
 /// The rule that a policy follows.
@@ -138,7 +139,7 @@ impl Policy {
     }
 
     fn new(name: &str, algorithm: Algorithm) -> Self {
-        let (alone, among_several) = (OnceCell::new(), OnceCell::new());
+        let (alone, among_several) = (OnceBox::new(), OnceBox::new());
         Self(Arc::new(Inner { name: name.into(), algorithm, alone, among_several }))
     }
 
@@ -231,7 +232,7 @@ impl Policy {
             command.extend_from_slice(&self.lua_numbers(now_us, several)?);
         } else {
             let cell = if several { &self.0.among_several } else { &self.0.alone };
-            command.extend_from_slice(cell.get_or_try_init(|| self.lua_numbers(now_us, several))?);
+            command.extend_from_slice(cell.get_or_try_init(|| self.lua_numbers(now_us, several).map(Box::new))?);
         }
         Ok(())
     }

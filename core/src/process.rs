@@ -4,14 +4,14 @@
 //! would read each other's replies. And a lock that another thread held at the fork would never be released in it.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How many gates there are.
 pub(crate) const GATES: usize = 32;
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-static REGISTER: Once = Once::new();
+static REGISTERED: AtomicBool = AtomicBool::new(false);
 
 /// A step on embedded state passes one of these, and a fork waits until all are free: the child finds no state half
 /// changed and no lock held by a thread it does not have.
@@ -27,14 +27,21 @@ thread_local! {
 /// Comparing process ids would do as well, but `getpid` is a system call on current C libraries and the question is
 /// asked for every decision.
 pub(crate) fn generation() -> u32 {
-    REGISTER.call_once(register);
+    register_once();
     GENERATION.load(Ordering::Relaxed)
 }
 
 /// Passes a gate, for as long as the guard lives. Who needs several takes them in order.
 pub(crate) fn gate(index: usize) -> MutexGuard<'static, ()> {
-    REGISTER.call_once(register);
+    register_once();
     GATE[index % GATES].lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Without `Once`, on which a child forked in the middle of it would wait for ever.
+fn register_once() {
+    if !REGISTERED.load(Ordering::Relaxed) && !REGISTERED.swap(true, Ordering::SeqCst) {
+        register();
+    }
 }
 
 #[allow(unsafe_code)]

@@ -158,6 +158,16 @@ fn a_replica_a_full_server_and_missing_rights_are_told_apart() {
     let allowed = ten_per_minute(&format!("redis://limited:pw@127.0.0.1:{}", server.port()));
     assert_eq!(allowed.allow("acl", 1).expect("these rights are enough").remaining(), 9);
     allowed.reset("acl").expect("these rights are enough");
+    let log = Policy::sliding_window_log(2, 3600.0).expect("a policy");
+    let log =
+        Limiter::new(log, store::open(&format!("redis://limited:pw@127.0.0.1:{}", server.port())).expect("a store"));
+    let log = log.expect("a limiter");
+    assert_eq!(log.allow("acl", 1).expect_err("a log needs more").store_kind(), Some(StoreErrorKind::Noperm));
+    admin(&["ACL", "SETUSER", "limited", "+lindex", "+lset", "+lpop", "+rpop", "+rpush", "+llen", "+pexpire"]);
+    for cost in [2, 1] {
+        log.allow("acl", cost).expect("these rights are enough");
+    }
+    log.refund("acl", 1).expect("these rights are enough");
     for missing in ["-evalsha", "-get", "-set", "-time", "resetkeys"] {
         admin(&["ACL", "SETUSER", "limited", missing]);
         let error = allowed.allow("acl", 1).expect_err(missing);

@@ -89,7 +89,9 @@ fn every_key_a_script_touches_is_declared() {
         for tag in &tags {
             acl.arg(format!("~rl:{tag}:default:{{key}}"));
         }
-        acl.arg(format!("~rl:tk:{}:default:{{key}}:token", tags[0]));
+        for answer in ["tk", "tr"] {
+            acl.arg(format!("~rl:{answer}:{}:default:{{key}}:token", tags[0]));
+        }
         acl.exec(&mut server.connection()).expect("ACL SETUSER");
         let dsn = format!("redis://user-{number}:pw@127.0.0.1:{}", server.port());
         let limiter = Limiter::new(policies, store::open(&dsn).expect("a store")).expect("a limiter");

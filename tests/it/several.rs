@@ -48,6 +48,7 @@ fn a_key_for_each_policy_has_to_name_every_policy_and_no_other() {
     for (pairs, word) in [
         (&[("second", &b"a"[..]), ("minute", b"b")][..], "\"hour\""),
         (&[("second", b"a"), ("minute", b"b"), ("hour", b"c"), ("day", b"d")], "\"day\""),
+        (&[("second", b"a"), ("minute", b"b"), ("hour", b"c"), ("hour", b"d")], "\"hour\" twice"),
     ] {
         let error = decide(pairs).expect_err(word);
         assert_eq!((error.kind(), error.argument()), (ErrorKind::InvalidArgument, Some("key")));

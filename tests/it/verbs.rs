@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ratelimit_core::clock::Clock as _;
 use ratelimit_core::store;
-use ratelimit_core::{Call, ErrorKind, Limiter, ManualClock, Policy, WaitStep};
+use ratelimit_core::{Call, ErrorKind, Limiter, ManualClock, Policy, WaitStep, Waiting};
 use ratelimit_tests::RedisServer;
 use ratelimit_tests::vectors::EPOCH_US;
 
@@ -80,7 +80,7 @@ fn those_who_wait_for_one_window_do_not_wake_at_one_instant() {
     let limiter = Limiter::new(Policy::fixed_window(1, 3600.0).expect("a policy"), store).expect("a limiter");
     limiter.allow("key", 1).expect("a decision");
     let sleeps: std::collections::BTreeSet<u64> = (0..50)
-        .map(|_| match limiter.waiting(Call::allow("key", 1), FOREVER).step().expect("a step") {
+        .map(|_| match Waiting::new(FOREVER).step(&limiter, Call::allow("key", 1)).expect("a step") {
             WaitStep::Sleep { us } => us / 1000,
             WaitStep::Done(decision) => panic!("{decision:?}"),
         })
@@ -106,6 +106,35 @@ fn many_who_wait_pass_no_faster_than_the_policy_says() {
     });
     let in_time = |seconds: f64| passed.iter().filter(|at| at.as_secs_f64() < seconds).count();
     assert!(in_time(0.199) <= 3 && in_time(0.399) <= 6, "{passed:?}");
+}
+
+#[test]
+fn a_wait_that_is_given_up_gives_its_slot_back() {
+    for policy in every_policy() {
+        let (limiter, _) = limiter(policy.clone());
+        limiter.allow("key", 2).expect("a decision");
+        let before = limiter.peek("key", 1).expect("a decision");
+        let mut waiting = Waiting::new(FOREVER);
+        let call = Call::allow("key", 1);
+        assert!(
+            matches!(waiting.step(&limiter, call), Ok(WaitStep::Sleep { .. })) || policy.to_string().ends_with("leaky")
+        );
+        waiting.cancel(&limiter, call).expect("given back");
+        assert_eq!(limiter.peek("key", 1).expect("a decision"), before, "{policy:?}");
+    }
+}
+
+#[test]
+fn a_refund_under_the_token_of_what_it_undoes_is_made_once() {
+    let (limiter, _) = limiter(Policy::fixed_window(5, 60.0).expect("a policy"));
+    for _ in 0..2 {
+        limiter.decide(Call::allow("key", 3).token(b"order 7")).expect("a decision");
+        assert_eq!(limiter.peek("key", 1).expect("a decision").remaining(), 2);
+    }
+    for _ in 0..2 {
+        limiter.decide(Call::refund("key", 1).token(b"order 7")).expect("a decision");
+        assert_eq!(limiter.peek("key", 1).expect("a decision").remaining(), 3);
+    }
 }
 
 #[test]

@@ -7,16 +7,28 @@ use crate::algorithm::NEVER_US;
 use crate::clock::us_to_seconds;
 use crate::decision::Decision;
 use crate::error::{Error, ErrorKind, Result};
+use crate::policy::Algorithm;
 use crate::store::Action;
 
 /// The most that is slept beyond a wait, so that those who were told the same instant do not all wake at it.
 const MAX_SPREAD_US: u64 = 100_000;
 
-/// A wait that is under way.
+/// A wait that is under way, taken step by step: the host asks, sleeps as long as it is told, and asks again.
+///
+/// ```
+/// use std::sync::Arc;
+/// use ratelimit_core::{Call, Limiter, ManualClock, Policy, WaitStep, Waiting, store};
+///
+/// let clock = Arc::new(ManualClock::new(1_700_000_000.0));
+/// let policy = Policy::token_bucket(1, 1.0, 5.0)?;
+/// let limiter = Limiter::builder(policy).store(store::memory(10)?).clock(clock).build()?;
+/// let mut waiting = Waiting::new(u64::MAX);
+/// assert!(matches!(waiting.step(&limiter, Call::allow("job", 1))?, WaitStep::Done(_)));
+/// assert_eq!(Waiting::new(u64::MAX).step(&limiter, Call::allow("job", 1))?, WaitStep::Sleep { us: 5_000_000 });
+/// # Ok::<(), ratelimit_core::Error>(())
+/// ```
 #[derive(Debug)]
-pub struct Waiting<'a> {
-    limiter: &'a Limiter,
-    call: Call<'a>,
+pub struct Waiting {
     left_us: u64,
     /// A reservation that has been made; the sleep before its start is all that is left.
     reserved: Option<Decision>,
@@ -34,58 +46,72 @@ pub enum WaitStep {
     },
 }
 
-impl<'a> Waiting<'a> {
-    pub(super) fn new(limiter: &'a Limiter, call: Call<'a>, max_wait_us: u64) -> Self {
-        Self { limiter, call, left_us: max_wait_us, reserved: None }
+impl Waiting {
+    /// A wait of at most `max_wait_us` microseconds; `u64::MAX` is as long as it takes.
+    pub const fn new(max_wait_us: u64) -> Self {
+        Self { left_us: max_wait_us, reserved: None }
     }
 
     /// The next step. Fails with [`WaitTooLong`](ErrorKind::WaitTooLong), nothing taken, when no step leads there in time.
-    pub fn step(&mut self) -> Result<WaitStep> {
+    ///
+    /// Each step of a wait is given the same limiter and the same call; of the call only its instant may change.
+    pub fn step(&mut self, limiter: &Limiter, mut call: Call<'_>) -> Result<WaitStep> {
         if let Some(decision) = self.reserved.take() {
             return Ok(WaitStep::Done(decision));
         }
-        let reserves = self.limiter.policies().iter().all(super::Policy::reserves);
-        self.call.action = if reserves { Action::Reserve { max_wait_us: self.left_us } } else { Action::Allow };
-        let decision = self.limiter.decide(self.call)?;
+        let reserves = limiter.policies().iter().all(super::Policy::reserves);
+        call.action = if reserves { Action::Reserve { max_wait_us: self.left_us } } else { Action::Allow };
+        let decision = limiter.decide(call)?;
+        let spreads = limiter.clock.is_none() && call.now_us.is_none();
         if decision.allowed() {
             let delay_us = decision.delay_us();
             if delay_us == 0 {
                 return Ok(WaitStep::Done(decision));
             }
             self.reserved = Some(decision);
-            return Ok(WaitStep::Sleep { us: delay_us + self.spread_us(delay_us) });
+            return Ok(WaitStep::Sleep { us: delay_us + spread_us(delay_us, spreads) });
         }
         let wait_us = decision.retry_after_us();
         // A reservation was refused because it would be too long; only a full queue, or a failure rule, may say yes later.
-        let later = !reserves || decision.degraded() || (self.queues() && decision.reset_after_us() <= self.left_us);
+        let later = !reserves || decision.degraded() || (queues(limiter) && decision.reset_after_us() <= self.left_us);
         if wait_us == NEVER_US || wait_us > self.left_us || !later {
-            return Err(self.too_long(&decision));
+            return Err(self.too_long(limiter, &call, &decision));
         }
-        let us = (wait_us + self.spread_us(wait_us)).min(self.left_us);
-        self.left_us -= us;
+        let us = (wait_us + spread_us(wait_us, spreads)).min(self.left_us);
+        if self.left_us != u64::MAX {
+            self.left_us -= us;
+        }
         Ok(WaitStep::Sleep { us })
     }
 
-    /// Whether a refused reservation may be made later: a full queue gets room.
-    fn queues(&self) -> bool {
-        use crate::policy::Algorithm;
-        self.limiter.policies().iter().any(|policy| matches!(policy.algorithm(), Algorithm::LeakyBucket(_)))
-    }
-
-    /// A part of a tenth of the wait, drawn anew each time. With a clock of the caller's there is no crowd to spread.
-    fn spread_us(&self, wait_us: u64) -> u64 {
-        if self.limiter.clock.is_some() || self.call.now_us.is_some() {
-            return 0;
+    /// Ends a wait early: gives back the slot that it may have reserved.
+    pub fn cancel(&mut self, limiter: &Limiter, mut call: Call<'_>) -> Result<()> {
+        if self.reserved.take().is_some() {
+            call.action = Action::Refund;
+            limiter.decide(call)?;
         }
-        RandomState::new().hash_one(wait_us) % (wait_us / 10).clamp(1, MAX_SPREAD_US)
+        Ok(())
     }
 
-    fn too_long(&self, decision: &Decision) -> Error {
-        let policy = self.limiter.policies()[decision.policy()].name();
+    fn too_long(&self, limiter: &Limiter, call: &Call<'_>, decision: &Decision) -> Error {
+        let policy = limiter.policies()[decision.policy()].name();
         let wait = match decision.retry_after_us() {
-            NEVER_US => format!("the cost {} is above the limit {}", self.call.cost, decision.limit()),
+            NEVER_US => format!("the cost {} is above the limit {}", call.cost, decision.limit()),
             _ => format!("the wait would be longer than the {} s that are left for it", us_to_seconds(self.left_us)),
         };
         Error::new(ErrorKind::WaitTooLong, format!("policy {policy:?} lets nothing pass in time: {wait}"))
     }
+}
+
+/// Whether a refused reservation may be made later: a full queue gets room.
+fn queues(limiter: &Limiter) -> bool {
+    limiter.policies().iter().any(|policy| matches!(policy.algorithm(), Algorithm::LeakyBucket(_)))
+}
+
+/// A part of a tenth of the wait, drawn anew each time. With a clock of the caller's there is no crowd to spread.
+fn spread_us(wait_us: u64, spreads: bool) -> u64 {
+    if !spreads {
+        return 0;
+    }
+    RandomState::new().hash_one(wait_us) % (wait_us / 10).clamp(1, MAX_SPREAD_US)
 }

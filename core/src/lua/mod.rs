@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use once_cell::sync::Lazy;
+use once_cell::race::OnceBox;
 use sha1::{Digest, Sha1};
 
 use crate::store::redis::resp;
@@ -39,33 +39,45 @@ macro_rules! get {
     };
 }
 
-static SINGLE: Lazy<[Script; 4]> = Lazy::new(|| {
-    [
-        Script::new("bucket", concat!(text!("single_begin"), get!(), text!("bucket"), text!("single_end"))),
-        Script::new("fixed_window", concat!(text!("single_begin"), get!(), text!("fixed_window"), text!("single_end"))),
-        Script::new(
-            "sliding_window_counter",
-            concat!(text!("single_begin"), get!(), text!("sliding_window_counter"), text!("single_end")),
-        ),
-        Script::new(
-            "sliding_window_log",
-            concat!(text!("single_begin"), text!("sliding_window_log"), text!("single_end")),
-        ),
-    ]
-});
+/// Made on first use without a lock: a child forked in the middle of it would wait for ever.
+static SINGLE: OnceBox<[Script; 4]> = OnceBox::new();
 
-static SEVERAL: Lazy<Script> = Lazy::new(|| {
-    Script::new(
-        "several",
-        concat!(
-            function!("bucket"),
-            function!("fixed_window"),
-            function!("sliding_window_counter"),
-            function!("sliding_window_log"),
-            text!("several")
-        ),
-    )
-});
+static SEVERAL: OnceBox<Script> = OnceBox::new();
+
+fn single() -> &'static [Script; 4] {
+    SINGLE.get_or_init(|| {
+        Box::new([
+            Script::new("bucket", concat!(text!("single_begin"), get!(), text!("bucket"), text!("single_end"))),
+            Script::new(
+                "fixed_window",
+                concat!(text!("single_begin"), get!(), text!("fixed_window"), text!("single_end")),
+            ),
+            Script::new(
+                "sliding_window_counter",
+                concat!(text!("single_begin"), get!(), text!("sliding_window_counter"), text!("single_end")),
+            ),
+            Script::new(
+                "sliding_window_log",
+                concat!(text!("single_begin"), text!("sliding_window_log"), text!("single_end")),
+            ),
+        ])
+    })
+}
+
+fn several() -> &'static Script {
+    SEVERAL.get_or_init(|| {
+        Box::new(Script::new(
+            "several",
+            concat!(
+                function!("bucket"),
+                function!("fixed_window"),
+                function!("sliding_window_counter"),
+                function!("sliding_window_log"),
+                text!("several")
+            ),
+        ))
+    })
+}
 
 /// One script.
 #[derive(Debug)]
@@ -105,12 +117,12 @@ impl Script {
 
     /// The script of a machine, for one policy.
     pub(crate) fn of(machine: Machine) -> &'static Self {
-        &SINGLE[machine as usize - 1]
+        &single()[machine as usize - 1]
     }
 
     /// The script for several policies.
     pub(crate) fn several() -> &'static Self {
-        &SEVERAL
+        several()
     }
 
     /// The machine it runs, as its file is called.
@@ -142,7 +154,7 @@ impl Script {
 
 /// Every script there is.
 pub fn scripts() -> impl Iterator<Item = &'static Script> {
-    SINGLE.iter().chain(std::iter::once(Lazy::force(&SEVERAL)))
+    single().iter().chain(std::iter::once(several()))
 }
 
 /// Appends numbers as one part of a command: little-endian doubles, which the scripts unpack in one go. Every number

@@ -8,10 +8,9 @@ pub mod redis;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use once_cell::sync::Lazy;
 use smallvec::SmallVec;
 
 use crate::algorithm::{MAX_SPAN_US, Verb, Verdict};
@@ -32,17 +31,12 @@ pub const DEFAULT_MAX_KEYS: usize = 1_000_000;
 const MAX_OPEN: usize = 64;
 
 /// Stores that this process has opened by DSN: a DSN names one store, however often it is opened.
-static OPEN: Lazy<Mutex<Open>> = Lazy::new(Mutex::default);
+static OPEN: Mutex<Option<Open>> = Mutex::new(None);
 
-/// The stores opened by name, and the gate that keeps a fork from catching them locked.
-struct Opened {
-    open: MutexGuard<'static, Open>,
-    _gate: MutexGuard<'static, ()>,
-}
-
-fn opened() -> Opened {
-    let gate = process::gate(0);
-    Opened { open: OPEN.lock().unwrap_or_else(PoisonError::into_inner), _gate: gate }
+/// Does something with the stores opened by name, past the gate that keeps a fork from catching them locked.
+fn with_opened<R>(act: impl FnOnce(&mut Open) -> R) -> R {
+    let _gate = process::gate(0);
+    act(OPEN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Open::default))
 }
 
 /// The stores opened by name. Both maps keep them open while nobody holds them: a PHP request ends, its connections
@@ -194,18 +188,19 @@ impl StoreKind {
 /// # Ok::<(), ratelimit_core::Error>(())
 /// ```
 pub fn open(dsn: &str) -> Result<Arc<dyn Store>> {
-    let Opened { mut open, _gate } = opened();
-    if let Some(store) = open.by_text.get(dsn) {
-        return Ok(store.clone());
-    }
-    let store = open.by_dsn(dsn.parse()?)?;
-    open.by_text.insert(dsn.into(), store.clone());
-    Ok(store)
+    with_opened(|open| {
+        if let Some(store) = open.by_text.get(dsn) {
+            return Ok(store.clone());
+        }
+        let store = open.by_dsn(dsn.parse()?)?;
+        open.by_text.insert(dsn.into(), store.clone());
+        Ok(store)
+    })
 }
 
 /// [`open`] for a DSN that is already taken apart.
 pub fn open_parsed(dsn: Dsn) -> Result<Arc<dyn Store>> {
-    opened().open.by_dsn(dsn)
+    with_opened(|open| open.by_dsn(dsn))
 }
 
 /// The default store: what `RATELIMIT_STORE` names, else what `setting` does (a host language's own setting), else
@@ -220,7 +215,7 @@ pub fn open_default(setting: Option<&str>) -> Result<Arc<dyn Store>> {
 
 /// Connections that the stores opened by name keep for their next use.
 pub fn idle_connections() -> usize {
-    opened().open.by_dsn.values().map(|store| store.idle_connections()).sum()
+    with_opened(|open| open.by_dsn.values().map(|store| store.idle_connections()).sum())
 }
 
 /// A memory store of its own, shared with nobody who does not hold it.

@@ -10,6 +10,8 @@ pub(crate) mod resp;
 
 use std::time::{Duration, Instant};
 
+use smallvec::smallvec;
+
 use self::connection::{Connection, Failure};
 use self::pool::Pool;
 use self::resp::Reply;
@@ -218,17 +220,23 @@ fn answer(reply: &Reply, operation: &Operation<'_>) -> Option<Answer> {
         }
         _ => return None,
     };
+    if let [charge] = operation.charges {
+        // The common case, without iterators that the compiler does not see through.
+        return limited(bytes, charge, operation).map(|verdict| Answer::Verdicts(smallvec![verdict]));
+    }
     let verdicts = bytes.chunks_exact(40).zip(operation.charges);
-    let verdict = |(bytes, charge): (&[u8], &Charge<'_>)| {
-        let limit = charge.policy.limit();
-        let mut verdict = verdict(bytes)?;
-        if operation.token.is_some() {
-            // What is remembered may be of a policy with a higher limit.
-            verdict.remaining = verdict.remaining.min(limit);
-        }
-        (verdict.remaining <= limit).then_some(verdict)
-    };
-    verdicts.map(verdict).collect::<Option<_>>().map(Answer::Verdicts)
+    verdicts.map(|(bytes, charge)| limited(bytes, charge, operation)).collect::<Option<_>>().map(Answer::Verdicts)
+}
+
+/// One verdict, within the limit of its policy.
+fn limited(bytes: &[u8], charge: &Charge<'_>, operation: &Operation<'_>) -> Option<Verdict> {
+    let limit = charge.policy.limit();
+    let mut verdict = verdict(bytes)?;
+    if operation.token.is_some() {
+        // What is remembered may be of a policy with a higher limit.
+        verdict.remaining = verdict.remaining.min(limit);
+    }
+    (verdict.remaining <= limit).then_some(verdict)
 }
 
 fn verdict(bytes: &[u8]) -> Option<Verdict> {
