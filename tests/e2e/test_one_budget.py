@@ -2,15 +2,10 @@
 
 import os
 import random
-import socket
 import subprocess
 import sys
-import tempfile
-import time
 from contextlib import contextmanager
 from pathlib import Path
-
-import pytest
 
 HERE = Path(__file__).parent
 CAPACITY = 100
@@ -20,25 +15,6 @@ COMMANDS = {
     "php": ["php", "-d", f"extension={os.environ['RATELIMIT_SO']}", str(HERE / "caller.php")],
     "python": [sys.executable, str(HERE / "caller.py")],
 }
-
-
-@pytest.fixture(scope="module")
-def server():
-    """A Redis server of these tests' own: its port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with tempfile.TemporaryDirectory() as folder:
-        options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
-        process = subprocess.Popen(["redis-server", *options], stdout=subprocess.DEVNULL)
-        try:
-            deadline = time.monotonic() + 10
-            while subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True).stdout != b"PONG\n":
-                assert time.monotonic() < deadline, "redis-server did not start"
-            yield port
-        finally:
-            process.terminate()
-            process.wait()
 
 
 class Caller:

@@ -88,6 +88,8 @@ pub struct Script {
     /// The command and the script, as parts of a command: by hash, and by text.
     by_sha: Box<[u8]>,
     by_text: Box<[u8]>,
+    /// The beginning of the commonest command, in one piece: by hash, with one key and one argument.
+    usual: Box<[u8]>,
 }
 
 /// How the server is told which script to run.
@@ -112,7 +114,10 @@ impl Script {
             resp::bulk(&mut parts, script.as_bytes());
             parts.into_boxed_slice()
         };
-        Self { name, text, by_sha: parts("EVALSHA", &sha), by_text: parts("EVAL", text), sha }
+        let (by_sha, by_text) = (parts("EVALSHA", &sha), parts("EVAL", text));
+        let mut usual = Vec::new();
+        head(&mut usual, &by_sha, 1, 1);
+        Self { name, text, sha, by_sha, by_text, usual: usual.into() }
     }
 
     /// The script of a machine, for one policy.
@@ -142,14 +147,19 @@ impl Script {
 
     /// Appends the beginning of the command, up to and with the number of keys.
     pub(crate) fn write_head(&self, command: &mut Vec<u8>, naming: Naming, keys: usize, arguments: usize) {
-        // The command, the script and the number of keys come before the keys.
-        resp::array(command, 3 + keys + arguments);
-        command.extend_from_slice(match naming {
-            Naming::Sha => &self.by_sha,
-            Naming::Text => &self.by_text,
-        });
-        resp::integer(command, keys as u64);
+        match naming {
+            Naming::Sha if keys == 1 && arguments == 1 => command.extend_from_slice(&self.usual),
+            Naming::Sha => head(command, &self.by_sha, keys, arguments),
+            Naming::Text => head(command, &self.by_text, keys, arguments),
+        }
     }
+}
+
+fn head(command: &mut Vec<u8>, script: &[u8], keys: usize, arguments: usize) {
+    // The command, the script and the number of keys come before the keys.
+    resp::array(command, 3 + keys + arguments);
+    command.extend_from_slice(script);
+    resp::integer(command, keys as u64);
 }
 
 /// Every script there is.

@@ -1,0 +1,27 @@
+"""A Redis server of these tests' own."""
+
+import socket
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def server():
+    """Its port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
+        process = subprocess.Popen(["redis-server", *options], stdout=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + 10
+            while subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True).stdout != b"PONG\n":
+                assert time.monotonic() < deadline, "redis-server did not start"
+            yield port
+        finally:
+            process.terminate()
+            process.wait()
