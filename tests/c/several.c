@@ -114,6 +114,9 @@ static void keys_that_are_not_those_of_the_policies_are_refused(void) {
       {{mine}, 0, "key has no entry for policy \"client\""},
       {{mine}, 1, "key has no entry for policy \"everybody\""},
       {{mine, ours, key_of("nobody", "us")}, 3, "key names a policy \"nobody\" that the limiter does not have"},
+      {{mine, ours, key_of("client", "you")}, 3, "key names policy \"client\" twice"},
+      {{mine, ours, ours}, 3, "key names policy \"everybody\" twice"},
+      {{mine, mine}, 2, "key names policy \"client\" twice"},
       {{mine, {.key = ours.key, .key_len = 2}}, 2, "policy must not be NULL"},
       {{mine, {.policy = "everybody", .key_len = 2}}, 2, "key must not be NULL"},
       {{mine, key_of("caf\xe9", "us")}, 2, "policy must be UTF-8"},
@@ -131,6 +134,10 @@ static void keys_that_are_not_those_of_the_policies_are_refused(void) {
       CHECK_BEGINS(rl_last_error(), cases[i].sentence);
     }
   }
+  rl_decision each[2];
+  CHECK(take(limiter, "me", each).allowed);
+  CHECK_EQUAL(each[CLIENT].remaining, 0);
+  CHECK_EQUAL(each[EVERYBODY].remaining, 9);
   rl_limiter_free(limiter);
 }
 

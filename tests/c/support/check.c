@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <valgrind/valgrind.h>
 
 static jmp_buf end_of_test;
 static const char *only = "";
@@ -56,6 +57,8 @@ int check_summary(void) {
 }
 
 bool check_quick(void) { return getenv("QUICK") != NULL; }
+
+bool check_valgrind(void) { return RUNNING_ON_VALGRIND != 0; }
 
 double check_seconds(void) {
   struct timespec now;

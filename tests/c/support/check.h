@@ -34,6 +34,9 @@ int check_summary(void);
 /* Whether long loops are to be cut short, as under Valgrind: the variable QUICK is set. */
 bool check_quick(void);
 
+/* Whether Valgrind runs this program, many times slower than the machine would. */
+bool check_valgrind(void);
+
 /* Seconds on a clock that only goes forward. */
 double check_seconds(void);
 
