@@ -279,7 +279,7 @@ typedef struct {
    */
   size_t key_len;
   /**
-   * Instead of `key`: one key for each policy of the limiter, in any order.
+   * Instead of `key`: exactly one key for each policy of the limiter, in any order.
    */
   const rl_key *keys;
   /**
@@ -302,8 +302,9 @@ typedef struct {
   uint64_t now_us;
   /**
    * An idempotency token, any bytes but none: what a call with the same token on the same key has taken within the
-   * last minute is not taken again, and its decision is given again. So a call that timed out may be sent again. A
-   * refund needs a token of its own.
+   * last minute is not taken again, and its decision is given again. So a call that timed out may be sent again.
+   * What was given back is remembered apart from what was taken: a refund may bear the token of the call it undoes.
+   * `RL_VERB_PEEK` and `RL_VERB_RESET` have no use for a token.
    */
   const uint8_t *token;
   /**
@@ -601,7 +602,8 @@ rl_status rl_reset(rl_limiter *limiter, const uint8_t *key, size_t key_len);
  *                  It must not overlap `out`.
  * @param each_len  Elements at `each`: at least the number of policies, or 0 with `NULL`.
  * @return What the function for the verb returns, and `RL_ERR_INVALID_ARGUMENT` for a member that is wrong: a policy
- *         without a key or a key without a policy, both `key` and `keys`, an empty token, or an `each` too short.
+ *         with no key or with two, a key without a policy, both `key` and `keys`, an empty token, or an `each` too
+ *         short.
  */
 rl_status rl_decide(rl_limiter *limiter,
                     const rl_call *call,

@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
-use ratelimit_core::{Call as Core, Keys, Result, WaitStep};
+use ratelimit_core::{Call as Core, Keys, Result};
 
 use crate::decision::Decision;
 use crate::error::Status;
@@ -61,7 +61,7 @@ pub struct Call {
     pub key: *const u8,
     /// Bytes at `key`.
     pub key_len: usize,
-    /// Instead of `key`: one key for each policy of the limiter, in any order.
+    /// Instead of `key`: exactly one key for each policy of the limiter, in any order.
     pub keys: *const Key,
     /// Elements at `keys`.
     pub keys_len: usize,
@@ -74,8 +74,9 @@ pub struct Call {
     /// 1970. Not for `RL_VERB_WAIT`, which sleeps. 0: now.
     pub now_us: u64,
     /// An idempotency token, any bytes but none: what a call with the same token on the same key has taken within the
-    /// last minute is not taken again, and its decision is given again. So a call that timed out may be sent again. A
-    /// refund needs a token of its own.
+    /// last minute is not taken again, and its decision is given again. So a call that timed out may be sent again.
+    /// What was given back is remembered apart from what was taken: a refund may bear the token of the call it undoes.
+    /// `RL_VERB_PEEK` and `RL_VERB_RESET` have no use for a token.
     pub token: *const u8,
     /// Bytes at `token`.
     pub token_len: usize,
@@ -98,7 +99,8 @@ pub struct Call {
 ///                  It must not overlap `out`.
 /// @param each_len  Elements at `each`: at least the number of policies, or 0 with `NULL`.
 /// @return What the function for the verb returns, and `RL_ERR_INVALID_ARGUMENT` for a member that is wrong: a policy
-///         without a key or a key without a policy, both `key` and `keys`, an empty token, or an `each` too short.
+///         with no key or with two, a key without a policy, both `key` and `keys`, an empty token, or an `each` too
+///         short.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rl_decide(
     limiter: *mut Limiter,
@@ -126,7 +128,7 @@ pub unsafe extern "C" fn rl_decide(
             return Err(invalid("each_len", format!("must be at least {policies}, one per policy, got {each_len}")));
         }
         let decision = match verb {
-            Verb::Wait => wait(limiter, question, call.max_wait_us)?,
+            Verb::Wait => limiter.0.wait_for(question, call.max_wait_us)?,
             _ => limiter.0.decide(question)?,
         };
         let parts = decision.each().iter().take(each.len()).map(Decision::try_from).collect::<Result<Vec<_>>>()?;
@@ -180,16 +182,5 @@ impl Call {
             question = question.token(slice!(token, token_len)?);
         }
         Ok(question)
-    }
-}
-
-/// Waits on this thread until the call passes.
-fn wait(limiter: &Limiter, call: Core<'_>, max_wait_us: u64) -> Result<ratelimit_core::Decision> {
-    let mut waiting = limiter.0.waiting(call, max_wait_us);
-    loop {
-        match waiting.step()? {
-            WaitStep::Done(decision) => return Ok(decision),
-            WaitStep::Sleep { us } => limiter.0.sleep_us(us),
-        }
     }
 }

@@ -16,6 +16,7 @@ fn remaining(limiter: &Limiter) -> u64 {
 #[test]
 fn a_decision_is_one_command_on_one_connection_however_many_limiters_there_are() {
     let server = RedisServer::start();
+    redis::cmd("CONFIG").arg("RESETSTAT").exec(&mut server.connection()).expect("CONFIG RESETSTAT");
     for _ in 0..50 {
         ten_per_minute(&server.dsn()).allow("key", 1).expect("a decision");
     }

@@ -1,9 +1,12 @@
 //! A real Redis server of a test's own.
 
-use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -40,6 +43,8 @@ impl RedisServer {
     }
 
     fn launch(&mut self) {
+        let log = self.folder.path().join("log");
+        let output = File::create(&log).expect("a log");
         let mut process = Command::new("redis-server")
             .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
             .arg("--unixsocket")
@@ -47,24 +52,28 @@ impl RedisServer {
             .arg("--dir")
             .arg(self.folder.path())
             .args(&self.options)
-            .stdout(Stdio::piped())
+            .stdout(output)
             .spawn()
             .expect("redis-server is installed");
-        let output = process.stdout.take().expect("its output is piped");
-        let mut printed = String::new();
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            let ready = line.contains("Ready to accept connections") || line.contains("ready to accept connections");
-            printed += &line;
-            printed.push('\n');
-            // The socket is announced last.
-            if ready && line.contains(".sock") || line.contains("The server is now ready to accept connections at") {
-                self.process = Some(process);
-                return;
+        let started = Instant::now();
+        while !self.answers() {
+            if process.try_wait().is_ok_and(|status| status.is_some()) || started.elapsed() > Duration::from_secs(20) {
+                let _ = process.kill();
+                let _ = process.wait();
+                panic!("redis-server did not start:\n{}", fs::read_to_string(log).unwrap_or_default());
             }
+            thread::sleep(Duration::from_millis(2));
         }
-        let _ = process.kill();
-        let _ = process.wait();
-        panic!("redis-server did not start:\n{printed}");
+        self.process = Some(process);
+    }
+
+    /// Whether it answers on its port and on its socket, be it with a refusal.
+    fn answers(&self) -> bool {
+        fn says_something(mut stream: impl Read + Write) -> bool {
+            stream.write_all(b"PING\r\n").is_ok() && stream.read(&mut [0; 64]).is_ok_and(|length| length > 0)
+        }
+        TcpStream::connect(("127.0.0.1", self.port)).is_ok_and(says_something)
+            && UnixStream::connect(self.socket()).is_ok_and(says_something)
     }
 
     /// The port it listens on.
@@ -159,6 +168,6 @@ pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let started = Instant::now();
     while !done() {
         assert!(started.elapsed() < Duration::from_secs(10), "{what} did not happen within 10 s");
-        std::thread::sleep(Duration::from_millis(2));
+        thread::sleep(Duration::from_millis(2));
     }
 }
