@@ -142,6 +142,14 @@ impl Limiter {
         self.keys(&keys.into())?.iter().try_for_each(|key| self.store.reset(key))
     }
 
+    /// Forgets what a call with a token took, so that the token is as good as new.
+    fn forget_token(&self, call: &Call<'_>) -> Result<()> {
+        match call.token {
+            Some(token) => self.store.reset(&self.token(&self.keys(&call.keys)?, token, Action::Allow)?),
+            None => Ok(()),
+        }
+    }
+
     /// The policies it decides by, in the order of [`Decision::policy`].
     pub fn policies(&self) -> &[Policy] {
         &self.policies

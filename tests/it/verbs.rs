@@ -121,6 +121,16 @@ fn a_wait_that_is_given_up_gives_its_slot_back() {
         );
         waiting.cancel(&limiter, call).expect("given back");
         assert_eq!(limiter.peek("key", 1).expect("a decision"), before, "{policy:?}");
+
+        let once = call.token(b"a token");
+        let mut waiting = Waiting::new(FOREVER);
+        drop(waiting.step(&limiter, once).expect("a step"));
+        waiting.cancel(&limiter, once).expect("given back");
+        if policy.reserves() && !policy.to_string().ends_with("leaky") {
+            let slot = |call: Call<'_>| limiter.decide(call).expect("a decision").delay_us();
+            let first = slot(Call::reserve("key", 1, FOREVER).token(b"a token"));
+            assert!(slot(Call::reserve("key", 1, FOREVER)) > first, "{policy:?}: the token had been forgotten");
+        }
     }
 }
 

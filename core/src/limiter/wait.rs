@@ -84,13 +84,16 @@ impl Waiting {
         Ok(WaitStep::Sleep { us })
     }
 
-    /// Ends a wait early: gives back the slot that it may have reserved.
+    /// Ends a wait early: gives back the slot that it may have reserved, and forgets what a token remembers of it.
     pub fn cancel(&mut self, limiter: &Limiter, mut call: Call<'_>) -> Result<()> {
-        if self.reserved.take().is_some() {
-            call.action = Action::Refund;
-            limiter.decide(call)?;
+        if self.reserved.take().is_none() {
+            return Ok(());
         }
-        Ok(())
+        // First, so that nobody is answered from what is being given back.
+        limiter.forget_token(&call)?;
+        call.action = Action::Refund;
+        call.token = None;
+        limiter.decide(call).map(drop)
     }
 
     fn too_long(&self, limiter: &Limiter, call: &Call<'_>, decision: &Decision) -> Error {

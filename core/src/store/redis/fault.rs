@@ -10,7 +10,7 @@ use crate::store::dsn::RedisOptions;
 const MAX_LINE: usize = 200;
 
 /// Codes of the server that mean one kind each. A script's own errors carry the code in the middle of the line.
-const CODES: [(&str, Kind); 16] = [
+const CODES: &[(&str, Kind)] = &[
     ("READONLY", Kind::Readonly),
     ("LOADING", Kind::Loading),
     ("MASTERDOWN", Kind::Loading),
@@ -21,7 +21,9 @@ const CODES: [(&str, Kind); 16] = [
     ("NOAUTH", Kind::Noperm),
     ("WRONGPASS", Kind::Noperm),
     ("DENIED", Kind::Noperm),
+    ("unauthenticated", Kind::Noperm),
     ("invalid password", Kind::Noperm),
+    ("ACL failure in script", Kind::Noperm),
     ("can't run this command", Kind::Noperm),
     ("can't access at least one of the keys", Kind::Noperm),
     ("OOM", Kind::Oom),
