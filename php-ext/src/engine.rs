@@ -166,6 +166,12 @@ pub(crate) fn handle_interrupt() {
     }
 }
 
+/// Goes on with a jump to the engine that was caught on its way.
+pub(crate) fn bail_out() -> ! {
+    // SAFETY: called inside a call of PHP's on the engine's thread, which the engine has begun with a place to jump to.
+    unsafe { ext_php_rs::zend::bailout() }
+}
+
 /// Sleeps for less than a second; a signal ends it.
 pub(crate) fn sleep(duration: Duration) {
     // SAFETY: the function takes any number below a million.

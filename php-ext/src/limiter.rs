@@ -11,7 +11,7 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendClassObject, Zval};
 use ratelimit_core as core;
 use ratelimit_core::clock::seconds_to_us;
-use ratelimit_core::{Call, Error, ErrorKind, ManualClock, WaitStep};
+use ratelimit_core::{Call, Error, ErrorKind, ManualClock, WaitStep, Waiting};
 
 use crate::clock::{Clock, ClockArgument};
 use crate::convert::{Float, Integer, Nullable, Switch, Text, shown};
@@ -108,21 +108,25 @@ impl Limiter {
         let (cost, max_wait_us) = (cost.get("cost", invalid_cost)?, max_wait_us(maxWait)?);
         let token = token.get("token")?;
         key.with(|keys| {
-            let mut waiting = self.limiter.waiting(with_token(Call::allow(keys, cost), token), max_wait_us);
+            let call = with_token(Call::allow(keys, cost), token);
+            let mut waiting = Waiting::new(max_wait_us);
+            self.set_clock()?;
             loop {
-                self.set_clock()?;
-                match waiting.step().map_err(|error| exception::from_core(&error))? {
+                match waiting.step(&self.limiter, call).map_err(|error| exception::from_core(&error))? {
                     WaitStep::Done(decision) => return Ok(self.answer(decision)),
-                    WaitStep::Sleep { us } => self.sleep_us(us)?,
+                    // The exception that ends the wait is what the caller has to hear of, whatever becomes of the slot.
+                    WaitStep::Sleep { us } => {
+                        wait::unless_given_up(|| self.pass_us(us), || drop(waiting.cancel(&self.limiter, call)))?;
+                    }
                 }
             }
         })
     }
 
     #[php(defaults(cost = 1))]
-    pub(crate) fn refund(&self, key: Key<'_>, cost: Integer) -> PhpResult<()> {
-        let cost = cost.get("cost", invalid_cost)?;
-        key.with(|keys| self.decide(Call::refund(keys, cost)).map(drop))
+    pub(crate) fn refund(&self, key: Key<'_>, cost: Integer, token: Nullable<Text<'_>>) -> PhpResult<()> {
+        let (cost, token) = (cost.get("cost", invalid_cost)?, token.get("token")?);
+        key.with(|keys| self.decide(with_token(Call::refund(keys, cost), token)).map(drop))
     }
 
     pub(crate) fn reset(&self, key: Key<'_>) -> PhpResult<()> {
@@ -154,13 +158,13 @@ impl Limiter {
         }
     }
 
-    /// Lets time pass. A clock of the application's is taken to go by itself.
-    fn sleep_us(&self, us: u64) -> PhpResult {
+    /// Lets time pass, and sees what the time is then. A clock of the application's is taken to go by itself.
+    fn pass_us(&self, us: u64) -> PhpResult {
         match self.time {
             Time::Manual => self.limiter.sleep_us(us),
             Time::Store | Time::Application(..) => wait::sleep_us(us)?,
         }
-        Ok(())
+        self.set_clock()
     }
 }
 

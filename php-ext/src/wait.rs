@@ -1,9 +1,10 @@
-//! The sleep of `Limiter::wait()`: in pieces, so that signals are handled while it lasts.
+//! The sleep of `Limiter::wait()`: in pieces, so that signals are handled while it lasts, and what they may do to it.
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::time::{Duration, Instant};
 
 use ext_php_rs::exception::PhpResult;
-use ext_php_rs::zend::ExecutorGlobals;
+use ext_php_rs::zend::{CatchError, ExecutorGlobals, try_catch};
 
 use crate::engine;
 
@@ -25,5 +26,21 @@ pub(crate) fn sleep_us(us: u64) -> PhpResult {
             return Ok(());
         }
         engine::sleep(left.min(PIECE));
+    }
+}
+
+/// Lets time pass, during which the script's own code may run. Where that code ends the wait, `give_up` is called first:
+/// before the exception or the `exit` goes on, and before the engine leaves by a jump, as it does after a fatal error and
+/// at the time limit.
+pub(crate) fn unless_given_up(pass: impl FnOnce() -> PhpResult, give_up: impl FnOnce()) -> PhpResult {
+    let passed = try_catch(AssertUnwindSafe(pass));
+    if !matches!(passed, Ok(Ok(()))) {
+        give_up();
+    }
+    match passed {
+        Ok(passed) => passed,
+        Err(CatchError::Bailout) => engine::bail_out(),
+        // Caught once more where the method began, and thrown as an error there.
+        Err(panic) => resume_unwind(Box::new(panic.to_string())),
     }
 }

@@ -122,8 +122,8 @@ final class Limiter
      *
      * It sleeps a little longer than it has to, at most 0.1 s, and differently each time, so that those who wait do not
      * all wake at once. With a {@see ManualClock} nobody sleeps, and the clock is moved on instead. Signal handlers run
-     * during the sleep (with `pcntl_async_signals(true)`); an exception in one ends it, and a slot that was reserved by
-     * then stays taken.
+     * during the sleep (with `pcntl_async_signals(true)`); an exception in one ends the wait, as do an `exit`, a fatal error
+     * and the time limit, and a slot that was reserved by then is given back.
      *
      * @param string|array<string, string> $key as for allow()
      * @param int $cost units
@@ -147,12 +147,14 @@ final class Limiter
      *
      * @param string|array<string, string> $key as for allow()
      * @param int $cost units
+     * @param null|string $token as for allow(), and remembered apart from its tokens: a call and its refund may have the
+     *     same one
      *
      * @throws Exception\InvalidCost As for allow().
      * @throws Exception\InvalidArgument As for allow().
      * @throws Exception\StoreUnavailable As for allow().
      */
-    public function refund(string|array $key, int $cost = 1): void
+    public function refund(string|array $key, int $cost = 1, ?string $token = null): void
     {
         throw new \LogicException('the extension ratelimit is not loaded');
     }

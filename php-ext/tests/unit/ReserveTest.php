@@ -175,10 +175,31 @@ final class ReserveTest extends TestCase
         }];
     }
 
+    /**
+     * @dataProvider stores
+     */
+    public function testARefundUnderATokenIsMadeOnceAndMayHaveTheTokenOfItsCall(callable $open): void
+    {
+        $limiter = $this->limiter(Policy::tokenBucket(10, 1.0, 60.0), $open());
+        $limiter->allow('k', 6, 'job 7');
+        $limiter->refund('k', 2, 'job 7');
+        self::assertSame(6, $limiter->peek('k')->remaining);
+        $limiter->refund('k', 2, token: 'job 7');
+        self::assertSame(6, $limiter->peek('k')->remaining);
+        $limiter->refund('k', 1, 'job 8');
+        $limiter->refund('k', 1, null);
+        self::assertSame(8, $limiter->peek('k')->remaining);
+    }
+
     public function testAnEmptyTokenIsRefused(): void
     {
         $limiter = $this->limiter(Policy::gcra(5, 1.0));
-        foreach ([static fn () => $limiter->allow('k', 1, ''), static fn () => $limiter->wait('k', token: '')] as $call) {
+        $calls = [
+            static fn () => $limiter->allow('k', 1, ''),
+            static fn () => $limiter->wait('k', token: ''),
+            static fn () => $limiter->refund('k', token: ''),
+        ];
+        foreach ($calls as $call) {
             try {
                 $call();
                 self::fail('it was taken');

@@ -162,6 +162,26 @@ final class WaitTest extends TestCase
         $limiter->wait('k');
     }
 
+    public function testAnExceptionInAClockAfterTheSleepGivesTheSlotBack(): void
+    {
+        $clock = new class () implements Clock {
+            public int $left = 2;
+
+            public function now(): float
+            {
+                return $this->left-- !== 0 ? 1_700_000_000.0 : throw new \DomainException('stopped');
+            }
+        };
+        $limiter = new Limiter(Policy::gcra(1, 0.05), Store::memory(), clock: $clock);
+        $limiter->allow('k');
+        try {
+            $limiter->wait('k');
+            self::fail('it passed');
+        } catch (\DomainException) {
+            self::assertSame(0.05, $limiter->reserve('k')->delay);
+        }
+    }
+
     public function testAStoreThatIsAwayIsAnErrorAndNoWait(): void
     {
         $limiter = new Limiter(Policy::gcra(1, 1.0), 'redis://127.0.0.1:' . Wait::freePort());
@@ -207,6 +227,48 @@ final class WaitTest extends TestCase
             $limiter = new RateLimit\Limiter([RateLimit\Policy::gcra(1, 3600.0, name: "a"), RateLimit\Policy::gcra(1, 60.0, name: "b")], "memory:");
             $limiter->allow("k"); pcntl_alarm(1); $limiter->wait(["a" => "k", "b" => "k"]); echo "passed";';
         self::assertSame('bye', Php::run($code)->printed());
+    }
+
+    /**
+     * @dataProvider endings
+     */
+    public function testAWaitThatASignalHandlerGivesUpGivesItsSlotBack(callable $open, string $ending, int $status): void
+    {
+        $server = $open();
+        // By a clock that stands still what is taken is exact, while the sleep is real.
+        $code = 'pcntl_async_signals(true);
+            pcntl_signal(SIGALRM, function () { echo "ended "; ' . $ending . ' });
+            $clock = new class implements RateLimit\Clock { public function now(): float { return 1_700_000_000.0; } };
+            $policies = [RateLimit\Policy::gcra(1, 60.0, name: "a"), RateLimit\Policy::tokenBucket(1, 1.0, 40.0, name: "b")];
+            $limiter = new RateLimit\Limiter($policies, $argv[1], clock: $clock);
+            $limiter->allow("k");
+            register_shutdown_function(function () use ($limiter) {
+                echo json_encode(array_map(fn ($decision) => $decision->delay, $limiter->reserve("k")->each())), " ";
+                echo json_encode(array_map(fn ($decision) => $decision->delay, $limiter->reserve("k")->each()));
+            });
+            pcntl_alarm(1);
+            try { $limiter->wait(["a" => "k", "b" => "k"]); echo "passed"; } catch (DomainException $e) { echo $e->getMessage(), " "; }';
+        $dsn = $server instanceof RedisServer ? $server->dsn() : 'memory:';
+        $run = Php::start([...Php::command(['memory_limit' => '8M', 'max_execution_time' => '1']), '-r', $code, '--', $dsn]);
+        self::assertSame($status, $run->status, $run->errors);
+        self::assertMatchesRegularExpression('/^ended (enough )?\[60,40\] \[120,80\]$/', str_replace('.0', '', $run->output));
+    }
+
+    public static function endings(): array
+    {
+        $memory = static fn () => null;
+        $redis = static fn () => new RedisServer();
+        $throw = 'throw new DomainException("enough");';
+        $fatal = 'str_repeat("x", 1 << 30);';
+        return [
+            'an exception' => [$memory, $throw, 0],
+            'an exception, on Redis' => [$redis, $throw, 0],
+            'an exit, on Redis' => [$redis, 'exit(3);', 3],
+            'a fatal error' => [$memory, $fatal, 255],
+            'a fatal error, on Redis' => [$redis, $fatal, 255],
+            // PHP holds its own signal for the limit back until the handler has returned.
+            'the time limit' => [$memory, 'while (getrusage()["ru_utime.tv_sec"] < 2);', 255],
+        ];
     }
 
     public function testAFatalErrorInASignalHandlerIsPhpsErrorAndTheWorkerLives(): void
