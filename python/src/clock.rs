@@ -1,6 +1,5 @@
 //! Where "now" comes from, when the caller says so.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
@@ -86,29 +85,30 @@ impl Clock {
         Err(PyTypeError::new_err(format!("clock must be a ManualClock or an object with a method now(), got {name}")))
     }
 
-    /// The clock for the core to read, if it is not the store's.
+    /// The clock for the core to read, if there is one: one in Python is asked here, since the core could not raise what
+    /// it raises.
     pub(crate) fn for_core(&self) -> Option<Arc<dyn core::Clock>> {
         match self {
-            Self::Store => None,
+            Self::Store | Self::Python(_) => None,
             Self::Manual(clock) => Some(clock.clone()),
-            Self::Python(_) => Some(Arc::new(Told)),
         }
     }
 
-    /// Asks a clock in Python, for the call of the core that follows on this thread. May run any code, so no lock may be
-    /// held; what it raises goes to the caller before anything is taken.
-    pub(crate) fn ask(&self, py: Python<'_>) -> PyResult<()> {
-        if let Self::Python(clock) = self {
-            let now = clock.bind(py).call_method0(intern!(py, "now"))?;
-            let seconds = real(ErrorKind::InvalidArgument, "clock.now()", &now)?;
-            TOLD_US.set(instant_us("clock.now()", seconds)?);
-        }
-        Ok(())
+    /// The instant that a clock in Python tells, in microseconds; `None` for the others. May run any code, so no lock may
+    /// be held.
+    pub(crate) fn ask(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        let Self::Python(clock) = self else { return Ok(None) };
+        let now = clock.bind(py).call_method0(intern!(py, "now"))?;
+        let seconds = real(ErrorKind::InvalidArgument, "clock.now()", &now)?;
+        // The core's instants begin at 1.
+        Ok(Some(instant_us("clock.now()", seconds)?.max(1)))
     }
 
     /// Lets time pass: moves a clock that is moved by hand, else sleeps as Python does, without the interpreter's lock
     /// and until a signal handler raises.
     pub(crate) fn sleep(&self, py: Python<'_>, us: u64) -> PyResult<()> {
+        // A signal that came while the store was asked would not be noticed before the end of the sleep.
+        py.check_signals()?;
         if let Self::Manual(clock) = self {
             clock.sleep_us(us);
             return Ok(());
@@ -121,19 +121,5 @@ impl Clock {
             Self::Python(clock) => visit.call(clock),
             _ => Ok(()),
         }
-    }
-}
-
-thread_local! {
-    /// What a clock in Python said last on this thread.
-    static TOLD_US: Cell<u64> = const { Cell::new(0) };
-}
-
-/// A clock in Python as the core sees it: it has been asked already, since the core could not raise its exceptions.
-struct Told;
-
-impl core::Clock for Told {
-    fn now_us(&self) -> u64 {
-        TOLD_US.get()
     }
 }

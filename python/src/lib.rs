@@ -10,6 +10,8 @@
 
 mod limiter;
 
+mod wait;
+
 mod policy;
 
 mod decision;
@@ -47,6 +49,8 @@ mod _native {
     use crate::store::Store;
     #[pymodule_export]
     use crate::token_bucket::TokenBucket;
+    #[pymodule_export]
+    use crate::wait::Waiting;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -7,8 +7,6 @@ use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::clock::Clock;
-use crate::core::algorithm::NEVER_US;
-use crate::core::clock::us_to_seconds;
 use crate::core::{self, Call, ErrorKind, FailureRule, WaitStep, Waiting};
 use crate::decision::{Decision, Policies};
 use crate::error::OrRaise as _;
@@ -19,9 +17,10 @@ use crate::store;
 
 /// Decides by one policy or several, with the state in one store.
 ///
-/// `policies` is a Policy or a list of them: all are charged, or none is, in one atomic step. `store` is None for the default store (the environment variable
-/// `RATELIMIT_STORE`, else this process's memory), a DSN, a Store, or a redis.Redis, of which only the address and the
-/// credentials are read. Cheap to build: nothing is sent to the store until the first call.
+/// `policies` is a Policy or a list of them: all are charged, or none is, in one atomic step. `store` is None for the
+/// default store (the environment variable `RATELIMIT_STORE`, else this process's memory), a DSN, a Store, or a
+/// redis.Redis, of which only the address and the credentials are read. Cheap to build: nothing is sent to the store
+/// until the first call.
 ///
 /// `on_error` says what to answer when the store does not: `throw` raises `StoreUnavailable`, `open` allows, `closed`
 /// refuses, `local` decides in this process's memory by the limit divided by `share`; such a decision is `degraded`.
@@ -31,7 +30,8 @@ use crate::store;
 /// Every verb takes a key, which is str or bytes, or with several policies also a dict of one key per policy's name. It
 /// raises `InvalidCost` unless `cost` is an int from 1 to 2147483647, and `StoreUnavailable` when the store fails and
 /// `on_error` is `throw`. With a `token` (str or bytes) a call may be sent again, as after a time-out: what a call with
-/// the same token on the same key took within the last minute is not taken again, and its decision is given again.
+/// the same token on the same key took within the last minute is not taken again, and its decision is given again. A
+/// refund may have the token of what it gives back.
 ///
 /// May be used from any thread and after `os.fork()`.
 ///
@@ -131,8 +131,8 @@ impl Limiter {
     /// Takes `cost` units, sleeping until they are there; at most `max_wait` seconds.
     ///
     /// Raises `WaitTooLong` at once, taking nothing, when the wait would be longer or the cost can never pass. Sleeps as
-    /// `time.sleep` does, so that other threads go on and Ctrl-C interrupts it (what it had reserved stays taken); with a
-    /// `ManualClock` it moves the clock instead.
+    /// `time.sleep` does, so that other threads go on and Ctrl-C interrupts it; a wait that an exception ends gives back
+    /// the slot that it had reserved. With a `ManualClock` it moves the clock instead.
     #[pyo3(
         signature = (key, cost = Given(None), max_wait = Given(None), *, token = None),
         text_signature = "($self, key, cost=1, max_wait=1e999, *, token=None)"
@@ -147,21 +147,37 @@ impl Limiter {
     ) -> PyResult<Decision> {
         let (cost, max_wait_us, token) = (number::cost(cost)?, max_wait_us(max_wait)?, key::token(token)?);
         key::with(key, |keys| {
-            let mut waiting = self.inner.waiting(with_token(Call::allow(keys, cost), token), max_wait_us);
+            let call = with_token(Call::allow(keys, cost), token);
+            let mut waiting = Waiting::new(max_wait_us);
             loop {
-                match self.step(py, &mut waiting)? {
-                    WaitStep::Done(decision) => return Ok(Decision::new(decision, &self.policies)),
-                    WaitStep::Sleep { us } => self.clock.sleep(py, us)?,
+                let slept = match self.step(py, &mut waiting, call) {
+                    Ok(WaitStep::Done(decision)) => return Ok(self.decision(decision)),
+                    Ok(WaitStep::Sleep { us }) => self.clock.sleep(py, us),
+                    Err(raised) => Err(raised),
+                };
+                if let Err(raised) = slept {
+                    // The caller has to hear of what ended the wait, also when the slot cannot be given back.
+                    let _ = self.cancel(py, &mut waiting, call);
+                    return Err(raised);
                 }
             }
         })
     }
 
     /// Gives `cost` units back, for work that was not done after all: at most what was taken, never above the limit.
-    #[pyo3(signature = (key, cost = Given(None)), text_signature = "($self, key, cost=1)")]
-    fn refund(&self, py: Python<'_>, key: &Bound<'_, PyAny>, cost: Given<'_, '_>) -> PyResult<()> {
-        let cost = number::cost(cost)?;
-        key::with(key, |keys| self.decide(py, Call::refund(keys, cost)).map(drop))
+    #[pyo3(
+        signature = (key, cost = Given(None), *, token = None),
+        text_signature = "($self, key, cost=1, *, token=None)"
+    )]
+    fn refund(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        cost: Given<'_, '_>,
+        token: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (cost, token) = (number::cost(cost)?, key::token(token)?);
+        key::with(key, |keys| self.decide(py, with_token(Call::refund(keys, cost), token)).map(drop))
     }
 
     /// Forgets what `key` has used: its budget is whole again. Raises `StoreUnavailable`.
@@ -173,7 +189,8 @@ impl Limiter {
     ///
     /// `key` is what the verbs take, or a function that makes it of the call's arguments. With `wait` a call waits for
     /// its turn instead, and raises `WaitTooLong` when it can never come. A coroutine function is one still: it sleeps in
-    /// its event loop, and has a server asked by a thread of the loop's executor.
+    /// its event loop, has a server asked by a thread of the loop's executor, and gives back the slot that it had
+    /// reserved when its task is cancelled.
     ///
     /// >>> limiter = Limiter(Policy.token_bucket(1, 1, 60), Store.memory(), clock=ManualClock())
     /// >>> @limiter.limit(key=lambda user: f"user:{user}")
@@ -208,33 +225,6 @@ impl Limiter {
         self.blocks
     }
 
-    /// A step of a wait without a bound, for those who sleep in their own way: (seconds to sleep, decision). Without a
-    /// decision another step has to follow.
-    fn _wait_step(&self, py: Python<'_>, key: &Bound<'_, PyAny>, cost: i64) -> PyResult<(f64, Option<Decision>)> {
-        let (us, decision) = key::with(key, |keys| {
-            if self.policies.iter().all(core::Policy::reserves) {
-                // A reservation is the decision and the sleep before it in one.
-                let decision = self.answer(py, Call::reserve(keys, cost, u64::MAX))?;
-                match decision.retry_after_us() {
-                    0 => return Ok((decision.delay_us(), Some(decision))),
-                    // The step below says why.
-                    NEVER_US => {}
-                    us => return Ok((us, None)),
-                }
-            }
-            match self.step(py, &mut self.inner.waiting(Call::allow(keys, cost), u64::MAX))? {
-                WaitStep::Done(decision) => Ok((0, Some(decision))),
-                WaitStep::Sleep { us } => Ok((us, None)),
-            }
-        })?;
-        let decision = decision.map(|decision| Decision::new(decision, &self.policies));
-        if let Clock::Manual(_) = self.clock {
-            self.clock.sleep(py, us)?;
-            return Ok((0.0, decision));
-        }
-        Ok((us_to_seconds(us), decision))
-    }
-
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let policies = self.policies.iter().map(|policy| Policy(policy.clone()));
         let policies = policies.map(|policy| policy.__repr__(py)).collect::<PyResult<Vec<_>>>()?;
@@ -249,21 +239,42 @@ impl Limiter {
 
 impl Limiter {
     fn decide(&self, py: Python<'_>, call: Call<'_>) -> PyResult<Decision> {
-        self.answer(py, call).map(|decision| Decision::new(decision, &self.policies))
+        let call = self.dated(py, call)?;
+        self.run(py, || self.inner.decide(call)).or_raise().map(|decision| self.decision(decision))
     }
 
-    fn answer(&self, py: Python<'_>, call: Call<'_>) -> PyResult<core::Decision> {
-        self.clock.ask(py)?;
-        self.run(py, || self.inner.decide(call)).or_raise()
+    fn step(&self, py: Python<'_>, waiting: &mut Waiting, call: Call<'_>) -> PyResult<WaitStep> {
+        let call = self.dated(py, call)?;
+        self.run(py, || waiting.step(&self.inner, call)).or_raise()
     }
 
-    fn step(&self, py: Python<'_>, waiting: &mut Waiting<'_>) -> PyResult<WaitStep> {
-        self.clock.ask(py)?;
-        self.run(py, || waiting.step()).or_raise()
+    fn cancel(&self, py: Python<'_>, waiting: &mut Waiting, call: Call<'_>) -> PyResult<()> {
+        let call = self.dated(py, call)?;
+        self.run(py, || waiting.cancel(&self.inner, call)).or_raise()
+    }
+
+    pub(crate) fn core(&self) -> &core::Limiter {
+        &self.inner
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(crate) fn decision(&self, decision: core::Decision) -> Decision {
+        Decision::new(decision, &self.policies)
+    }
+
+    /// The call as of what a clock in Python says. What that raises goes to the caller before anything is taken.
+    pub(crate) fn dated<'a>(&self, py: Python<'_>, call: Call<'a>) -> PyResult<Call<'a>> {
+        Ok(match self.clock.ask(py)? {
+            Some(now_us) => call.at_us(now_us),
+            None => call,
+        })
     }
 
     /// Asks the core, without the interpreter's lock where the answer may take its time.
-    fn run<R: Send>(&self, py: Python<'_>, ask: impl Send + FnOnce() -> R) -> R {
+    pub(crate) fn run<R: Send>(&self, py: Python<'_>, ask: impl Send + FnOnce() -> R) -> R {
         if self.blocks { py.detach(ask) } else { ask() }
     }
 }

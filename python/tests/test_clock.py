@@ -111,6 +111,14 @@ def test_an_exception_in_the_clock_reaches_the_caller_and_harms_nothing(store: S
     assert limiter.allow("k").remaining == 3
 
 
+def test_time_may_begin_at_zero(store: Store) -> None:
+    clock = Callback()
+    clock.seconds = 0
+    limiter = Limiter(Policy.token_bucket(1, 1, 10), store, clock=clock)
+    assert limiter.allow("k").allowed
+    assert limiter.allow("k").retry_after == 10.0
+
+
 def test_threads_that_call_a_python_clock_do_not_block_each_other(store: Store) -> None:
     clock = Callback()
     limiter = Limiter(Policy.token_bucket(500, 1, 3600), store, clock=clock)

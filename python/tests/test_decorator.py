@@ -7,12 +7,14 @@ import inspect
 import math
 import pickle
 import time
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from servers import SilentListener
+from servers import Relay, RedisServer, SilentListener
 
 from ratelimit_rs import LimitExceeded, Limiter, ManualClock, Policy, Store, StoreUnavailable, WaitTooLong
+from ratelimit_rs._native import _Waiting
 
 
 @pytest.fixture
@@ -141,6 +143,128 @@ def test_a_coroutine_sleeps_in_its_event_loop(store: Store, policy: Policy) -> N
         assert instants[-1] - started < 5
 
     asyncio.run(main())
+
+
+class Frozen:
+    """A clock in Python that stands still, so that what a wait leaves can be compared exactly."""
+
+    def now(self) -> float:
+        return 1_700_000_000.0
+
+
+def waiter(limiter: Limiter) -> Callable[[], Coroutine[Any, Any, None]]:
+    """A coroutine function that waits for its turn, which does not come in the tests."""
+
+    @limiter.limit(key="k", wait=True)
+    async def work() -> None:
+        raise AssertionError("not reached")
+
+    return work
+
+
+HOURLY = [
+    Policy.token_bucket(1, 1, 3600),
+    Policy.leaky_bucket(3, 1 / 3600),
+    Policy.gcra(1, 3600),
+    Policy.fixed_window(1, 3600),
+]
+
+
+@pytest.mark.parametrize("policy", HOURLY, ids=str)
+def test_a_coroutine_that_is_cancelled_gives_its_slot_back(store: Store, policy: Policy) -> None:
+    limiter = Limiter(policy, store, clock=Frozen())
+    limiter.allow("k")
+    before = limiter.peek("k")
+
+    async def main() -> None:
+        tasks = [asyncio.ensure_future(waiter(limiter)()) for _ in range(2)]
+        await asyncio.sleep(0.3)
+        # Both have reserved, but for a window there is nothing to reserve.
+        assert (limiter.peek("k") == before) == ("fixed_window" in repr(policy))
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(one) for one in ended] == [asyncio.CancelledError] * 2
+        assert limiter.peek("k") == before
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(waiter(limiter)(), 0.1)
+        assert limiter.peek("k") == before
+
+    asyncio.run(main())
+
+
+def test_a_slot_that_is_being_reserved_at_the_cancellation_is_given_back(server: RedisServer) -> None:
+    policy = Policy.gcra(1, 3600)
+    direct = Limiter(policy, Store.redis(server.dsn, timeout=5), clock=Frozen())
+    relay = Relay(server.port)
+    try:
+        limiter = Limiter(policy, Store.redis(relay.dsn, timeout=5, connect_timeout=5), clock=Frozen())
+        limiter.allow("k")
+        before = direct.peek("k")
+        relay.delay = 0.5
+
+        async def main() -> None:
+            task = asyncio.ensure_future(waiter(limiter)())
+            # The server has reserved the slot, and its answer is on the way.
+            while direct.peek("k") == before:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            # A second cancellation does not keep the slot either.
+            await asyncio.sleep(0.1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        # At its end the loop waits for the threads of its executor.
+        asyncio.run(main())
+        assert direct.peek("k") == before
+    finally:
+        relay.close()
+
+
+def test_a_cancellation_is_one_also_when_the_server_has_gone(own_server: RedisServer) -> None:
+    limiter = Limiter(Policy.gcra(1, 3600), Store.redis(own_server.dsn, timeout=5))
+    limiter.allow("k")
+
+    async def main() -> None:
+        task = asyncio.ensure_future(waiter(limiter)())
+        await asyncio.sleep(0.3)
+        own_server.stop()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+
+
+def test_a_wait_that_has_been_given_up_takes_nothing_afterwards(store: Store) -> None:
+    limiter = Limiter(Policy.gcra(1, 3600), store, clock=Frozen())
+    waiting = _Waiting(limiter)
+    waiting.cancel("k", 1)
+    with pytest.raises(RuntimeError, match="^the wait has been given up$"):
+        waiting.step("k", 1)
+    waiting.cancel("k", 1)
+    assert limiter.peek("k").remaining == 1
+
+
+def test_a_coroutine_that_can_never_pass_fails_at_once(store: Store) -> None:
+    limiter = Limiter(Policy.token_bucket(5, 1), store)
+
+    @limiter.limit(key="k", cost=6, wait=True)
+    async def never() -> None: ...
+
+    async def main() -> None:
+        # The machine may be busy with something else in one of the turns, but hardly in all of them.
+        turns = []
+        for _ in range(3):
+            started = time.monotonic()
+            with pytest.raises(WaitTooLong):
+                await never()
+            turns.append(time.monotonic() - started)
+        assert min(turns) < 0.05, turns
+
+    asyncio.run(main())
+    assert limiter.allow("k", 5).allowed
 
 
 def test_a_server_that_does_not_answer_does_not_stop_the_event_loop(silent: SilentListener) -> None:

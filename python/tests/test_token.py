@@ -37,6 +37,16 @@ def test_a_reservation_and_a_wait_take_once_too(limiter: Limiter) -> None:
     assert limiter.peek("k").reset_after == 70.0 - 2 * 20.0
 
 
+def test_a_refund_gives_back_once(limiter: Limiter) -> None:
+    limiter.allow("k", 5, token="order 17")
+    for _ in range(2):
+        # The token may be the one of the call that took: each is remembered by itself.
+        limiter.refund("k", 2, token="order 17")
+    assert limiter.peek("k").remaining == 2
+    limiter.refund("k", 2, token=b"order 18")
+    assert limiter.peek("k").remaining == 4
+
+
 def test_a_refusal_is_not_remembered(store: Store) -> None:
     clock = ManualClock()
     limiter = Limiter(Policy.fixed_window(1, 10), store, clock=clock)
@@ -58,7 +68,8 @@ def test_all_of_several_policies_are_charged_once(store: Store) -> None:
 
 @pytest.mark.parametrize("token", [5, 1.5, ["t"], {"default": "t"}, bytearray(b"t")])
 def test_a_token_of_another_type_is_a_type_error(limiter: Limiter, token: Any) -> None:
-    for verb in (limiter.allow, limiter.reserve, limiter.wait):
+    verbs: list[Any] = [limiter.allow, limiter.reserve, limiter.wait, limiter.refund]
+    for verb in verbs:
         with pytest.raises(TypeError, match=f"^token must be str or bytes, got {type(token).__name__}$"):
             verb("k", token=token)
     assert limiter.peek("k", 5).allowed

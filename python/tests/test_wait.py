@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import pickle
 import signal
@@ -10,10 +11,11 @@ import sys
 import textwrap
 import threading
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from servers import RedisServer, SilentListener
+from servers import Relay, RedisServer, SilentListener
 
 from ratelimit_rs import Limiter, ManualClock, Policy, RateLimitError, Store, StoreUnavailable, WaitTooLong
 
@@ -28,6 +30,10 @@ EVERY_ALGORITHM = [
     Policy.sliding_window_log(2, 10),
     Policy.sliding_window_counter(2, 10),
 ]
+
+
+# Those of one unit per hour in which a wait reserves its slot.
+RESERVING = [Policy.token_bucket(1, 1, 3600), Policy.leaky_bucket(3, 1 / 3600), Policy.gcra(1, 3600)]
 
 
 def needed_wait(limiter: Limiter) -> float:
@@ -56,10 +62,14 @@ def test_a_wait_lasts_as_long_as_it_must_on_a_clock_moved_by_hand(store: Store, 
 def test_what_can_never_pass_fails_at_once_and_takes_nothing(store: Store, policy: Policy) -> None:
     limiter = Limiter(policy, store)
     for longest in (None, math.inf, 1, 0):
-        started = time.monotonic()
-        with pytest.raises(WaitTooLong, match="the cost 3 is above the limit 2"):
-            limiter.wait("k", 3, longest)
-        assert time.monotonic() - started < 1
+        # The machine may be busy with something else in one of the turns, but hardly in all of them.
+        turns = []
+        for _ in range(3):
+            started = time.monotonic()
+            with pytest.raises(WaitTooLong, match="the cost 3 is above the limit 2"):
+                limiter.wait("k", 3, longest)
+            turns.append(time.monotonic() - started)
+        assert min(turns) < 0.05, turns
     assert limiter.allow("k", 2).allowed
 
 
@@ -130,6 +140,110 @@ def test_a_clock_in_python_is_asked_anew_at_each_step(monkeypatch: pytest.Monkey
     assert slept == [pytest.approx(29.99, abs=1e-5)]
 
 
+class Frozen:
+    """A clock in Python that stands still, so that a wait really sleeps and what it leaves can be compared exactly."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.fails_at = 0
+
+    def now(self) -> float:
+        self.asked += 1
+        if self.asked == self.fails_at:
+            raise LookupError("no time like the present")
+        return 1_700_000_000.0
+
+
+class Ended(Exception):
+    pass
+
+
+@contextlib.contextmanager
+def alarm(seconds: float, handler: Callable[..., Any]) -> Iterator[None]:
+    """A signal after so many seconds."""
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def end(*_: Any) -> None:
+    raise Ended
+
+
+@pytest.mark.parametrize("token", [None, "t"])
+@pytest.mark.parametrize("policy", [*RESERVING, Policy.fixed_window(1, 3600)], ids=str)
+def test_a_wait_that_a_signal_handler_ends_gives_its_slot_back(store: Store, policy: Policy, token: str | None) -> None:
+    limiter = Limiter(policy, store, clock=Frozen())
+    limiter.allow("k")
+    before = limiter.peek("k")
+    during = []
+
+    def look_and_end(*_: Any) -> None:
+        during.append(limiter.peek("k"))
+        raise Ended
+
+    with alarm(0.1, look_and_end), pytest.raises(Ended):
+        limiter.wait("k", token=token)
+    assert limiter.peek("k") == before
+    # A slot had been taken, but of a window.
+    assert (during == [before]) == (policy not in RESERVING)
+
+
+def test_all_of_several_policies_get_their_slots_back(store: Store) -> None:
+    limiter = Limiter([Policy.gcra(1, 3600, name="a"), Policy.token_bucket(5, 1, 60, name="b")], store, clock=Frozen())
+    keys: Any = {"a": "x", "b": "y"}
+    limiter.allow(keys)
+    before = limiter.peek(keys)
+    with alarm(0.1, end), pytest.raises(Ended):
+        limiter.wait(keys)
+    assert limiter.peek(keys) == before
+
+
+def test_a_wait_that_its_clock_ends_gives_its_slot_back(monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
+    clock = Frozen()
+    limiter = Limiter(Policy.gcra(1, 3600), store, clock=clock)
+    limiter.allow("k")
+    before = limiter.peek("k")
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    # It is asked for the reservation, and once more after the sleep.
+    clock.fails_at = clock.asked + 2
+    with pytest.raises(LookupError):
+        limiter.wait("k")
+    assert limiter.peek("k") == before
+
+
+def test_a_slot_that_cannot_be_given_back_hides_nothing(own_server: RedisServer) -> None:
+    limiter = Limiter(Policy.gcra(1, 3600), Store.redis(own_server.dsn, timeout=5))
+    limiter.allow("k")
+
+    def stop_and_end(*_: Any) -> None:
+        own_server.stop()
+        raise Ended
+
+    with alarm(0.2, stop_and_end), pytest.raises(Ended):
+        limiter.wait("k")
+
+
+def test_a_signal_that_comes_while_the_store_is_asked_ends_the_wait(server: RedisServer) -> None:
+    direct = Limiter(Policy.gcra(1, 3600), Store.redis(server.dsn, timeout=5))
+    relay = Relay(server.port)
+    try:
+        limiter = Limiter(Policy.gcra(1, 3600), Store.redis(relay.dsn, timeout=5, connect_timeout=5))
+        limiter.allow("k")
+        relay.delay = 0.5
+        started = time.monotonic()
+        with alarm(0.1, end), pytest.raises(Ended):
+            limiter.wait("k")
+        assert time.monotonic() - started < 20
+        assert direct.peek("k").reset_after <= 3600
+    finally:
+        relay.close()
+
+
 def test_a_server_that_is_away_ends_the_wait_as_the_rule_says(silent: SilentListener) -> None:
     store = Store.redis(silent.dsn, timeout=0.05, connect_timeout=0.05)
     policy = Policy.fixed_window(2, 10)
@@ -185,7 +299,7 @@ INTERRUPTED = """
     try:
         limiter.wait("k")
     except KeyboardInterrupt:
-        print("interrupted", time.monotonic() - started < 20, flush=True)
+        print("interrupted", time.monotonic() - started < 20, limiter.peek("k").reset_after <= 3600, flush=True)
 """
 
 
@@ -201,20 +315,15 @@ def test_ctrl_c_ends_a_wait(server: RedisServer, kind: str, text: str) -> None:
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=30)
-    assert (process.returncode, output) == (0, "interrupted True\n")
+    assert (process.returncode, output) == (0, "interrupted True True\n")
 
 
 def test_a_signal_handler_that_returns_does_not_end_a_wait(store: Store) -> None:
     limiter = Limiter(Policy.gcra(2, 1, 1), store)
     limiter.allow("k")
     seen: list[Any] = []
-    before = signal.signal(signal.SIGALRM, lambda *arguments: seen.append(arguments))
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
+    with alarm(0.05, lambda *arguments: seen.append(arguments)):
         started = time.monotonic()
         assert limiter.wait("k").allowed
         assert time.monotonic() - started > 0.4
-        assert len(seen) == 1
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    assert len(seen) == 1

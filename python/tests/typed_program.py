@@ -44,6 +44,7 @@ def several(clock: ManualClock) -> list[str]:
     mixed: dict[str, str | bytes] = {"a": b"ada", "b": "site"}
     decision = limiter.allow(keys, token="t")
     limiter.refund(mixed, 1)
+    limiter.refund(mixed, token=b"t")
     try:
         decision = limiter.wait(mixed, max_wait=1.5, token=b"t")
     except WaitTooLong as late:

@@ -10,6 +10,7 @@ __all__ = [
     "Policy",
     "Store",
     "TokenBucket",
+    "_Waiting",
     "__version__",
     "restore_decision",
     "restore_policy",
@@ -197,9 +198,10 @@ class Decision:
 class Limiter:
     """Decides by one policy or several, with the state in one store.
 
-    `policies` is a `Policy` or a list of them: all are charged, or none is, in one atomic step. `store` is None for the default store (the environment variable
-    `RATELIMIT_STORE`, else this process's memory), a DSN, a `Store`, or a redis.Redis, of which only the address and
-    the credentials are read. Cheap to build: nothing is sent to the store until the first call.
+    `policies` is a `Policy` or a list of them: all are charged, or none is, in one atomic step. `store` is None for the
+    default store (the environment variable `RATELIMIT_STORE`, else this process's memory), a DSN, a `Store`, or a
+    redis.Redis, of which only the address and the credentials are read. Cheap to build: nothing is sent to the store
+    until the first call.
 
     `on_error` says what to answer when the store does not: `throw` raises `StoreUnavailable`, `open` allows, `closed`
     refuses, `local` decides in this process's memory by the limit divided by `share`; such a decision is `degraded`.
@@ -209,7 +211,8 @@ class Limiter:
     Every verb takes a key, which is str or bytes, or with several policies also a dict of one key per policy's name. It
     raises `InvalidCost` unless `cost` is an int from 1 to 2147483647, and `StoreUnavailable` when the store fails and
     `on_error` is `throw`. With a `token` (str or bytes) a call may be sent again, as after a time-out: what a call with
-    the same token on the same key took within the last minute is not taken again, and its decision is given again.
+    the same token on the same key took within the last minute is not taken again, and its decision is given again. A
+    refund may have the token of what it gives back.
 
     May be used from any thread and after `os.fork()`.
     """
@@ -247,10 +250,10 @@ class Limiter:
         """Takes `cost` units, sleeping until they are there; at most `max_wait` seconds (`math.inf` when left out).
 
         Raises `WaitTooLong` at once, taking nothing, when the wait would be longer or the cost can never pass. Sleeps
-        as `time.sleep` does, so that other threads go on and Ctrl-C interrupts it (what it had reserved stays taken);
-        with a `ManualClock` it moves the clock instead.
+        as `time.sleep` does, so that other threads go on and Ctrl-C interrupts it; a wait that an exception ends gives
+        back the slot that it had reserved. With a `ManualClock` it moves the clock instead.
         """
-    def refund(self, key: _Key, cost: int = 1) -> None:
+    def refund(self, key: _Key, cost: int = 1, *, token: None | str | bytes = None) -> None:
         """Gives `cost` units back, for work that was not done after all: at most what was taken, never above the limit."""
     def reset(self, key: _Key) -> None:
         """Forgets what `key` has used: its budget is whole again. Raises `StoreUnavailable`."""
@@ -261,11 +264,24 @@ class Limiter:
 
         `key` is what the verbs take, or a function that makes it of the call's arguments. With `wait` a call waits for
         its turn instead, and raises `WaitTooLong` when it can never come. A coroutine function is one still: it sleeps
-        in its event loop, and has a server asked by a thread of the loop's executor.
+        in its event loop, has a server asked by a thread of the loop's executor, and gives back the slot that it had
+        reserved when its task is cancelled.
         """
     @property
     def _blocks(self) -> bool: ...
-    def _wait_step(self, key: _Key, cost: int) -> tuple[float, Decision | None]: ...
+
+@final
+class _Waiting:
+    """A wait without a bound that is under way. Private. Each step is given the same key and cost."""
+
+    def __new__(cls, limiter: Limiter) -> _Waiting: ...
+    def step(self, key: _Key, cost: int) -> tuple[float, Decision | None]:
+        """The next step: (seconds to sleep before the one after it, the decision at the end of the wait)."""
+    def cancel(self, key: _Key, cost: int) -> None:
+        """Gives the wait up, and the slot back that it may have reserved.
+
+        A step that is under way is waited for, and none is taken afterwards.
+        """
 
 @final
 class TokenBucket:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from .errors import LimitExceeded
+from ._native import _Waiting
+from .errors import LimitExceeded, RateLimitError
 
 if TYPE_CHECKING:
     from ._native import Decision, Limiter, _Key
@@ -61,11 +63,27 @@ async def _allow(limiter: Limiter, key: _Key, cost: int) -> Decision:
 
 
 async def _wait(limiter: Limiter, key: _Key, cost: int) -> Decision:
-    while True:
-        seconds, decision = await _ask(limiter, limiter._wait_step, key, cost)
-        await asyncio.sleep(seconds)
-        if decision is not None:
-            return decision
+    waiting = _Waiting(limiter)
+    try:
+        while True:
+            seconds, decision = await _ask(limiter, waiting.step, key, cost)
+            if decision is not None:
+                return decision
+            await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        # The caller has to hear of the cancellation, also when the slot cannot be given back.
+        with contextlib.suppress(RateLimitError):
+            await _give_up(limiter, waiting, key, cost)
+        raise
+
+
+async def _give_up(limiter: Limiter, waiting: _Waiting, key: _Key, cost: int) -> None:
+    """Gives back the slot of a wait, also when this is cancelled in turn; a step still under way is waited for."""
+    if limiter._blocks:
+        loop = asyncio.get_running_loop()
+        await asyncio.shield(loop.run_in_executor(None, waiting.cancel, key, cost))
+    else:
+        waiting.cancel(key, cost)
 
 
 _Answer = TypeVar("_Answer")
