@@ -153,8 +153,20 @@ fn a_replica_a_full_server_and_missing_rights_are_told_apart() {
     assert!(keys.is_empty(), "nothing half-written");
 
     admin(&[
-        "ACL", "SETUSER", "limited", "on", ">pw", "~rl:*", "-@all", "+evalsha", "+eval", "+get", "+set", "+del",
+        "ACL",
+        "SETUSER",
+        "limited",
+        "on",
+        ">pw",
+        "~rl:*",
+        "-@all",
+        "+evalsha",
+        "+eval",
+        "+get",
+        "+set",
+        "+del",
         "+time",
+        "+setrange",
     ]);
     let allowed = ten_per_minute(&format!("redis://limited:pw@127.0.0.1:{}", server.port()));
     assert_eq!(allowed.allow("acl", 1).expect("these rights are enough").remaining(), 9);

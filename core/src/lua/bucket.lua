@@ -2,7 +2,7 @@
 
   State     credits (negative after reservations), unit, updated_at
   Numbers   capacity in units, unit in credits, refill in credits per tick, tick in µs, queue (1: reservations queue) ]]
-local capacity, unit, refill, tick, queue = a, b, c, d, e
+local capacity, unit, refill, tick = struct.unpack('<dddd', numbers, first)
 local full = capacity * unit
 local credits, updated_at, stored, repaired, forgotten_at = full, now, false, false, nil
 
@@ -47,42 +47,48 @@ if value and #value == 40 then
     end
     stored = true
     if kept_at > now then kept_at, repaired = now, true end
-    -- `x - x % 1` is the floor of x: a function call less.
-    local ticks = (now - kept_at) / tick
-    ticks = ticks - ticks % 1
-    if ticks < (full - kept) / refill then
-      credits, updated_at, forgotten_at = kept + ticks * refill, kept_at + ticks * tick, whole
+    local since = now - kept_at
+    if since >= tick then
+      -- `x - x % 1` is the floor of x: a function call less.
+      local ticks = since / tick
+      ticks = ticks - ticks % 1
+      if ticks < (full - kept) / refill then
+        credits, updated_at, forgotten_at = kept + ticks * refill, kept_at + ticks * tick, whole
+      end
+    elseif kept < full then
+      credits, updated_at, forgotten_at = kept, kept_at, whole
     end
   end
 end
 
--- Until there are as many credits as are needed, and until there are all. `x + -x % 1` is the ceiling of x.
-local need, waits = cost * unit, 0
-if cost > capacity then
-  need = full
-elseif need > credits then
-  waits = (need - credits) / refill
-  waits = updated_at + (waits + -waits % 1) * tick - now
-end
-
-local allowed, delay, retry_after, changes = 1, 0, 0, false
-if verb == 3 then
+local need, allowed, delay, retry_after, changes = cost * unit, 1, 0, 0, false
+if need <= credits and verb < 2 then
+  -- Nearly every call: it passes, and there is nothing to wait for.
+  changes = commit
+  if commit then credits = credits - need end
+elseif verb == 3 then
   changes = commit and stored
   if changes then
     if cost >= math.ceil((full - credits) / unit) then
       credits = full
     else
-      credits = credits + cost * unit
+      credits = credits + need
     end
   end
 elseif cost > capacity then
   allowed, retry_after = 0, -1
 else
+  -- Until there are as many credits as are needed. `x + -x % 1` is the ceiling of x.
+  local waits = 0
+  if need > credits then
+    waits = (need - credits) / refill
+    waits = updated_at + (waits + -waits % 1) * tick - now
+  end
   retry_after = waits
   if verb == 2 then
     -- When the taker may start, and until when the reservation has to be put off.
     delay = waits
-    if queue == 1 then
+    if struct.unpack('<d', numbers, first + 32) == 1 then
       if credits < full then delay = updated_at + math.ceil((full - credits) / refill) * tick - now end
       retry_after = math.max(waits, delay - max_wait)
     else
@@ -111,15 +117,10 @@ if credits < full then
   whole_at = updated_at + (ticks + -ticks % 1) * tick
 end
 local reset_after, stores = whole_at - now, changes or repaired
-local x, y, z, slack = credits, unit, updated_at, 0
-if stores then
-  -- The instant at which it is whole moves with every call. An eighth more life than needed, a minute at most, saves
-  -- setting the expiry anew each time, which costs the server more than all of this.
-  slack = reset_after / 8
-  if slack > 60000000 then slack = 60000000 end
-elseif forgotten_at and forgotten_at < whole_at then
-  reset_after = forgotten_at - now
-end
+-- The instant at which it is whole moves with every call. Up to a minute more life than needed saves setting the expiry
+-- anew each time, which costs the server twice as much as writing in place.
+local x, y, z, slack = credits, unit, updated_at, 60000000
+if forgotten_at and forgotten_at < whole_at and not stores then reset_after = forgotten_at - now end
 local remaining = 0
 if credits > 0 then
   remaining = credits / unit

@@ -2,9 +2,9 @@
 
   State     used, opened_at, 0
   Numbers   limit in units, window in µs, kind (0: opened by the first hit, 1: at multiples of the window, 2: the one
-            from `first` to `last`), first, last ]]
-local limit, window, kind, first, last = a, b, c, d, e
-if kind == 2 and (now < first or now >= last) then return now end
+            from `opens_at` to `closes_at`), opens_at, closes_at ]]
+local limit, window, kind, opens_at, closes_at = struct.unpack('<ddddd', numbers, first)
+if kind == 2 and (now < opens_at or now >= closes_at) then return now end
 local used, opened_at, forgotten_at = 0, now, nil
 
 if value and #value == 40 then
@@ -15,7 +15,7 @@ if value and #value == 40 then
   end
 end
 
-local start_at, whole_at = first, last
+local start_at, whole_at = opens_at, closes_at
 if kind == 0 then
   start_at = opened_at < now and opened_at or now
   whole_at = start_at + window

@@ -1,2 +1,2 @@
-(key, value, now, verb, commit, cost, max_wait, margin, a, b, c, d, e)
+(key, value, now, verb, commit, cost, max_wait, margin, numbers, first)
 local call, expires_at = redis.call, 0

@@ -1,5 +1,5 @@
---[[ Several policies, all or nothing: asks each fragment whether the call passes, and only if all say so has each take
-  its cost. The fragments stand before this as functions.
+--[[ Several policies, all or nothing: asks each fragment what would be if the call passed, and writes that only if all
+  let it pass. The fragments stand before this as functions.
 
   KEYS[1..n]   the states, one per policy
   KEYS[n+1]    absent, or what was answered to the call's idempotency token
@@ -8,8 +8,7 @@
 
   returns      per policy what single_begin.lua returns, one after the other; or the server's time
   writes       KEYS, as single_begin.lua says ]]
-local call = redis.call
-local machines = { bucket, fixed_window, sliding_window_counter, sliding_window_log }
+local call, struct = redis.call, struct
 local verb, cost, max_wait, now, lifetime = struct.unpack('<ddddd', ARGV[1])
 local policies = #ARGV - 1
 local margin = 5000
@@ -26,46 +25,76 @@ if remembered then
   end
 end
 
-local values, numbers = {}, {}
-for policy = 1, policies do
-  numbers[policy] = { struct.unpack('<dddddd', ARGV[policy + 1]) }
-  values[policy] = numbers[policy][1] ~= 4 and call('GET', KEYS[policy])
-end
+-- Per policy: the answer; the state; whether it passes; the state to be written, and for how many ms: 0 in place, for as
+-- long as it lives already; -1 not at all, it is deleted; false for nothing to be written. Three have room at once.
+local answers, values, passes, states, lives = { '', '', '' }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }
+-- The policies that are logs, which write what they decide and so are asked what would be before they are asked to.
+local logs = false
+local machines = { bucket, fixed_window, sliding_window_counter, sliding_window_log }
 
-local answers, all = {}, true
 local function ask(policy, commit)
-  local key, own = KEYS[policy], numbers[policy]
+  local numbers = ARGV[policy + 1]
   local allowed, remaining, retry_after, reset_after, delay, stores, x, y, z, whole_at, slack, expires_at =
-    machines[own[1]](key, values[policy], now, verb, commit, cost, max_wait, margin, own[2], own[3], own[4], own[5],
-      own[6])
-  if not remaining then return false end
+    machines[struct.unpack('<d', numbers)](KEYS[policy], values[policy], now, verb, commit, cost, max_wait, margin,
+      numbers, 9)
+  if not remaining then return nil end
   answers[policy] = struct.pack('<ddddd', allowed, remaining, retry_after, reset_after, delay)
-  all = all and allowed == 1
+  passes[policy] = allowed
+  local life = false
   if stores then
-    local value = false
     if whole_at <= now then
-      call('DEL', key)
-    elseif whole_at <= expires_at and margin == 0 then
-      value = struct.pack('<ddddd', x, y, z, whole_at, expires_at)
-      call('SET', key, value, 'KEEPTTL')
+      life = -1
     else
-      expires_at = whole_at + slack
-      value = struct.pack('<ddddd', x, y, z, whole_at, expires_at)
-      call('SET', key, value, 'PX', math.ceil((expires_at - now) / 1000) + margin)
+      life = 0
+      if whole_at > expires_at or margin > 0 then
+        expires_at = whole_at + math.min(slack, (whole_at - now) / 2 + 5000000)
+        life = math.ceil((expires_at - now) / 1000) + margin
+      end
+      states[policy] = struct.pack('<ddddd', x, y, z, whole_at, expires_at)
     end
-    values[policy] = value
   end
-  return true
+  lives[policy] = life
+  return allowed
 end
 
+local commit, all = verb > 0, true
 for policy = 1, policies do
-  if not ask(policy, false) then return now end
+  local is_log = struct.unpack('<d', ARGV[policy + 1]) == 4
+  if is_log then
+    logs = logs or {}
+    logs[policy] = true
+  else
+    values[policy] = call('GET', KEYS[policy])
+  end
+  local allowed = ask(policy, commit and not is_log)
+  if not allowed then return now end
+  all = all and allowed == 1
 end
-if all and verb > 0 then
-  for policy = 1, policies do ask(policy, true) end
+if not all then
+  -- Whoever would have let it pass takes nothing after all.
+  for policy = 1, policies do
+    if passes[policy] == 1 and not (logs and logs[policy]) then ask(policy, false) end
+  end
+elseif commit and logs then
+  for policy = 1, policies do
+    if logs[policy] then ask(policy, true) end
+  end
 end
-local answer = table.concat(answers)
-if remembered and all and verb > 0 then
+for policy = 1, policies do
+  local life = lives[policy]
+  if life then
+    if life == 0 then
+      call('SETRANGE', KEYS[policy], '0', states[policy])
+    elseif life > 0 then
+      call('SET', KEYS[policy], states[policy], 'PX', life)
+    else
+      call('DEL', KEYS[policy])
+    end
+  end
+end
+
+local answer = table.concat(answers, '', 1, policies)
+if remembered and all and commit then
   call('SET', remembered, table.concat({ answer, struct.pack('<d', now + lifetime * 1000) }), 'PX', lifetime)
 end
 return answer

@@ -3,9 +3,10 @@ if stores then
   if whole_at <= now then
     call('DEL', key)
   elseif whole_at <= expires_at and margin == 0 then
-    call('SET', key, struct.pack('<ddddd', x, y, z, whole_at, expires_at), 'KEEPTTL')
+    -- In place: the key keeps its expiry, and the reply is no table.
+    call('SETRANGE', key, '0', struct.pack('<ddddd', x, y, z, whole_at, expires_at))
   else
-    expires_at = whole_at + slack
+    expires_at = whole_at + math.min(slack, (whole_at - now) / 2 + 5000000)
     local lives = (expires_at - now) / 1000
     call('SET', key, struct.pack('<ddddd', x, y, z, whole_at, expires_at), 'PX', lives + -lives % 1 + margin)
   end

@@ -2,7 +2,7 @@
 
   State     previous, current, start_at
   Numbers   limit in units, window in ticks, tick in µs ]]
-local limit, window, tick = a, b, c
+local limit, window, tick = struct.unpack('<ddd', numbers, first)
 local span = window * tick
 local previous, current, start_at, repaired, forgotten_at = 0, 0, now - now % span, false, nil
 

@@ -3,7 +3,7 @@
   State     a list of grants, oldest first, each four little-endian doubles: at, units, total, whole_at
   Numbers   limit in units, window in µs
   Stores what there is to store itself, with the expiry ]]
-local limit, window = a, b
+local limit, window = struct.unpack('<dd', numbers, first)
 
 -- Nothing where there is no grant, or something else that was written under the key.
 local function grant(index)
