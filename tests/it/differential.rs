@@ -117,3 +117,66 @@ fn redis_and_the_models_give_the_same_decisions_on_several_policies() {
         })
         .unwrap_or_else(|error| panic!("{error}"));
 }
+
+/// By the server's own clock the scripts write in place and let an expiry stand. With windows of days nothing comes back
+/// while this runs, so what passes and what is left do not depend on when it is asked.
+#[test]
+fn on_the_servers_clock_the_same_passes_and_the_same_is_left() {
+    let twins = Twins::start();
+    let act = prop_oneof![
+        8 => (1..5_i64).prop_map(Act::Allow),
+        2 => (1..5_i64).prop_map(Act::Peek),
+        2 => (1..5_i64).prop_map(Act::Refund),
+        1 => (1..5_i64, 0..3_u8).prop_map(|(cost, token)| Act::Once(cost, token)),
+        1 => Just(Act::Reset),
+    ];
+    let days = 86_400.0 * 5.0;
+    let policies = (2..40_i64).prop_map(move |limit| {
+        #[allow(clippy::cast_precision_loss)]
+        let rate = limit as f64 / days;
+        [
+            Policy::token_bucket(limit, 1.0, days),
+            Policy::leaky_bucket(limit, rate),
+            Policy::gcra(limit, days, None),
+            Policy::fixed_window(limit, days),
+            Policy::sliding_window_log(limit, days),
+            Policy::sliding_window_counter(limit, days),
+        ]
+        .map(|policy| policy.expect("a policy"))
+    });
+    runner(150)
+        .run(&(policies, vec(act, 1..40)), |(policies, acts)| {
+            for policies in policies.iter().map(std::slice::from_ref).chain([policies.as_slice()]) {
+                let limiters = twins.limiters(policies);
+                let key = twins.key();
+                for act in &acts {
+                    let name;
+                    let call = match act {
+                        Act::Reset => {
+                            for limiter in &limiters {
+                                limiter.reset(&key).expect("a reset");
+                            }
+                            continue;
+                        }
+                        Act::Peek(cost) => Call::peek(&key, *cost),
+                        Act::Refund(cost) => Call::refund(&key, *cost),
+                        Act::Once(cost, token) => {
+                            name = format!("token-{token}");
+                            Call::allow(&key, *cost).token(name.as_bytes())
+                        }
+                        Act::Allow(cost) | Act::Reserve(cost, _) => Call::allow(&key, *cost),
+                        Act::Become(_) => continue,
+                    };
+                    let [model, script] = limiters.each_ref().map(|limiter| {
+                        let decision = limiter.decide(call).expect("a decision");
+                        decision.each().iter().map(|one| (one.allowed(), one.remaining())).collect::<Vec<_>>()
+                    });
+                    if !matches!(act, Act::Refund(_)) {
+                        prop_assert_eq!(model, script, "{:?}", act);
+                    }
+                }
+            }
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
+}

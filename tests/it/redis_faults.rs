@@ -4,7 +4,8 @@ use ratelimit_core::{Limiter, Policy, StoreErrorKind, store};
 use ratelimit_tests::RedisServer;
 use ratelimit_tests::wire::{Fate, Wire};
 
-const TIMEOUTS: &str = "?timeout=0.1&connect_timeout=0.1";
+/// Long enough for a good call on a busy machine.
+const TIMEOUTS: &str = "?timeout=0.3&connect_timeout=0.3";
 
 fn limiter(dsn: &str) -> Limiter {
     let policy = Policy::token_bucket(100, 1.0, 3600.0).expect("a policy");
@@ -31,7 +32,7 @@ fn a_command_is_never_counted_twice_and_no_fault_passes_for_an_answer() {
         (Fate::DropAfter, StoreErrorKind::Closed, 1),
         (Fate::Truncate(0), StoreErrorKind::Closed, 1),
         (Fate::Truncate(7), StoreErrorKind::Closed, 1),
-        (Fate::Late(Duration::from_millis(300)), StoreErrorKind::Timeout, 1),
+        (Fate::Late(Duration::from_millis(900)), StoreErrorKind::Timeout, 1),
         (Fate::Drip(Duration::from_millis(30)), StoreErrorKind::Timeout, 1),
         (Fate::Silence, StoreErrorKind::Timeout, 0),
         (Fate::Answer(b"-ERR internal error\r\n".to_vec()), StoreErrorKind::Protocol, 0),
@@ -75,7 +76,7 @@ fn a_command_is_never_counted_twice_and_no_fault_passes_for_an_answer() {
         let started = Instant::now();
         let error = limiter.allow("key", 1).expect_err(&name);
         assert_eq!(error.store_kind(), Some(kind), "{name}: {error}");
-        assert!(started.elapsed() < Duration::from_millis(200), "{name}: {:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_millis(600), "{name}: {:?}", started.elapsed());
         assert_eq!(limiter.allow("next", 1).expect("the next call is real").limit(), 100, "{name}");
 
         let after = direct.peek("key", 1).expect("a decision").remaining();
@@ -139,5 +140,5 @@ fn an_address_that_swallows_packets_costs_no_more_than_the_connect_timeout() {
     let started = Instant::now();
     let kind = limiter.allow("key", 1).expect_err("nobody there").store_kind();
     assert!(matches!(kind, Some(StoreErrorKind::Timeout | StoreErrorKind::Refused)), "{kind:?}");
-    assert!(started.elapsed() < Duration::from_millis(300));
+    assert!(started.elapsed() < Duration::from_millis(600));
 }
