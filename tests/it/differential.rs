@@ -3,11 +3,11 @@ use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use ratelimit_core::store::{self, Store};
 use ratelimit_core::{Call, ErrorKind, Limiter, Policy};
 use ratelimit_tests::RedisServer;
 use ratelimit_tests::histories::{Act, histories, policies};
+use ratelimit_tests::random::check;
 use ratelimit_tests::vectors::EPOCH_US;
 
 /// The same histories on the Rust models and on the scripts.
@@ -67,28 +67,20 @@ impl Twins {
     }
 }
 
-fn runner(cases: u32) -> TestRunner {
-    // `make soak` sets more.
-    let cases = std::env::var("RATELIMIT_HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(cases);
-    TestRunner::new(Config { cases, failure_persistence: None, max_global_rejects: u32::MAX, ..Config::default() })
-}
-
 #[test]
 fn redis_and_the_models_give_the_same_decisions() {
     let twins = Twins::start();
-    runner(3_000)
-        .run(&histories(40), |history| {
-            let key = twins.key();
-            let mut current = twins.limiters(std::slice::from_ref(&history.policy));
-            for (step, (now_us, act)) in history.steps.iter().enumerate() {
-                if let Act::Become(policy) = act {
-                    current = twins.limiters(std::slice::from_ref(policy));
-                }
-                Twins::same(&current, &key, act, *now_us, step)?;
+    check(3_000, &histories(40), |history| {
+        let key = twins.key();
+        let mut current = twins.limiters(std::slice::from_ref(&history.policy));
+        for (step, (now_us, act)) in history.steps.iter().enumerate() {
+            if let Act::Become(policy) = act {
+                current = twins.limiters(std::slice::from_ref(policy));
             }
-            Ok(())
-        })
-        .unwrap_or_else(|error| panic!("{error}"));
+            Twins::same(&current, &key, act, *now_us, step)?;
+        }
+        Ok(())
+    });
 }
 
 #[test]
@@ -103,19 +95,17 @@ fn redis_and_the_models_give_the_same_decisions_on_several_policies() {
         1 => Just(Act::Reset),
     ];
     let pause = prop_oneof![8 => 0..900_000_i64, 1 => -2_000_000..0_i64, 1 => 0..90_000_000_i64];
-    runner(1_000)
-        .run(&(vec(policies(), 2..5), vec((pause, act), 1..40)), |(policies, steps)| {
-            let named =
-                policies.iter().enumerate().map(|(index, policy)| policy.named(&index.to_string()).expect("a name"));
-            let limiters = twins.limiters(&named.collect::<Vec<_>>());
-            let (key, mut now_us) = (twins.key(), EPOCH_US);
-            for (step, (pause_us, act)) in steps.iter().enumerate() {
-                now_us = now_us.saturating_add_signed(*pause_us);
-                Twins::same(&limiters, &key, act, now_us, step)?;
-            }
-            Ok(())
-        })
-        .unwrap_or_else(|error| panic!("{error}"));
+    check(1_000, &(vec(policies(), 2..5), vec((pause, act), 1..40)), |(policies, steps)| {
+        let named =
+            policies.iter().enumerate().map(|(index, policy)| policy.named(&index.to_string()).expect("a name"));
+        let limiters = twins.limiters(&named.collect::<Vec<_>>());
+        let (key, mut now_us) = (twins.key(), EPOCH_US);
+        for (step, (pause_us, act)) in steps.iter().enumerate() {
+            now_us = now_us.saturating_add_signed(*pause_us);
+            Twins::same(&limiters, &key, act, now_us, step)?;
+        }
+        Ok(())
+    });
 }
 
 /// By the server's own clock the scripts write in place and let an expiry stand. With windows of days nothing comes back
@@ -144,39 +134,37 @@ fn on_the_servers_clock_the_same_passes_and_the_same_is_left() {
         ]
         .map(|policy| policy.expect("a policy"))
     });
-    runner(150)
-        .run(&(policies, vec(act, 1..40)), |(policies, acts)| {
-            for policies in policies.iter().map(std::slice::from_ref).chain([policies.as_slice()]) {
-                let limiters = twins.limiters(policies);
-                let key = twins.key();
-                for act in &acts {
-                    let name;
-                    let call = match act {
-                        Act::Reset => {
-                            for limiter in &limiters {
-                                limiter.reset(&key).expect("a reset");
-                            }
-                            continue;
+    check(150, &(policies, vec(act, 1..40)), |(policies, acts)| {
+        for policies in policies.iter().map(std::slice::from_ref).chain([policies.as_slice()]) {
+            let limiters = twins.limiters(policies);
+            let key = twins.key();
+            for act in &acts {
+                let name;
+                let call = match act {
+                    Act::Reset => {
+                        for limiter in &limiters {
+                            limiter.reset(&key).expect("a reset");
                         }
-                        Act::Peek(cost) => Call::peek(&key, *cost),
-                        Act::Refund(cost) => Call::refund(&key, *cost),
-                        Act::Once(cost, token) => {
-                            name = format!("token-{token}");
-                            Call::allow(&key, *cost).token(name.as_bytes())
-                        }
-                        Act::Allow(cost) | Act::Reserve(cost, _) => Call::allow(&key, *cost),
-                        Act::Become(_) => continue,
-                    };
-                    let [model, script] = limiters.each_ref().map(|limiter| {
-                        let decision = limiter.decide(call).expect("a decision");
-                        decision.each().iter().map(|one| (one.allowed(), one.remaining())).collect::<Vec<_>>()
-                    });
-                    if !matches!(act, Act::Refund(_)) {
-                        prop_assert_eq!(model, script, "{:?}", act);
+                        continue;
                     }
+                    Act::Peek(cost) => Call::peek(&key, *cost),
+                    Act::Refund(cost) => Call::refund(&key, *cost),
+                    Act::Once(cost, token) => {
+                        name = format!("token-{token}");
+                        Call::allow(&key, *cost).token(name.as_bytes())
+                    }
+                    Act::Allow(cost) | Act::Reserve(cost, _) => Call::allow(&key, *cost),
+                    Act::Become(_) => continue,
+                };
+                let [model, script] = limiters.each_ref().map(|limiter| {
+                    let decision = limiter.decide(call).expect("a decision");
+                    decision.each().iter().map(|one| (one.allowed(), one.remaining())).collect::<Vec<_>>()
+                });
+                if !matches!(act, Act::Refund(_)) {
+                    prop_assert_eq!(model, script, "{:?}", act);
                 }
             }
-            Ok(())
-        })
-        .unwrap_or_else(|error| panic!("{error}"));
+        }
+        Ok(())
+    });
 }

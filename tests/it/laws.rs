@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use ratelimit_core::clock::MAX_INSTANT_US;
 use ratelimit_core::policy::Algorithm;
 use ratelimit_core::store::{self, Store};
 use ratelimit_core::{Call, Decision, Limiter, Policy};
 use ratelimit_tests::histories::{Act, History, histories};
+use ratelimit_tests::random::check;
 use ratelimit_tests::vectors::EPOCH_US;
 
 /// A policy with a memory store and a key of its own.
@@ -64,14 +64,11 @@ impl Subject {
 
 /// Checks a law after each of many random histories.
 fn for_all_histories(law: impl Fn(&Subject, &Policy, u64, i64) -> Result<(), TestCaseError>) {
-    let config = Config { cases: 3_000, failure_persistence: None, ..Config::default() };
-    TestRunner::new(config)
-        .run(&(histories(25), 1..12_i64), |(history, cost)| {
-            let mut subject = Subject::new(&history.policy);
-            let (policy, now_us) = subject.play(&history);
-            law(&subject, &policy, now_us, cost)
-        })
-        .unwrap_or_else(|error| panic!("{error}"));
+    check(3_000, &(histories(25), 1..12_i64), |(history, cost)| {
+        let mut subject = Subject::new(&history.policy);
+        let (policy, now_us) = subject.play(&history);
+        law(&subject, &policy, now_us, cost)
+    });
 }
 
 #[test]
@@ -213,54 +210,43 @@ fn a_clock_that_steps_back_gains_nothing_and_locks_nobody_out() {
 
 #[test]
 fn never_more_passes_than_the_policy_allows() {
-    let config = Config { cases: 2_000, failure_persistence: None, ..Config::default() };
     // A history without changes: whatever the calls, what passed within any span is bounded by what the bucket holds
     // and gains in it.
-    TestRunner::new(config)
-        .run(
-            &(
-                1..30_i64,
-                1..20_u32,
-                1..5_u32,
-                any::<bool>(),
-                proptest::collection::vec((0..900_000_u64, 1..4_i64), 1..60),
-            ),
-            |input| {
-                let (capacity, rate, interval, continuous, calls) = input;
-                let (rate, interval) = (f64::from(rate), f64::from(interval));
-                let policy = if continuous {
-                    Policy::token_bucket_continuous(capacity, rate, interval)
+    let calls = proptest::collection::vec((0..900_000_u64, 1..4_i64), 1..60);
+    check(2_000, &(1..30_i64, 1..20_u32, 1..5_u32, any::<bool>(), calls), |input| {
+        let (capacity, rate, interval, continuous, calls) = input;
+        let (rate, interval) = (f64::from(rate), f64::from(interval));
+        let policy = if continuous {
+            Policy::token_bucket_continuous(capacity, rate, interval)
+        } else {
+            Policy::token_bucket(capacity, rate, interval)
+        };
+        let subject = Subject::new(&policy.expect("a policy"));
+        let mut now_us = EPOCH_US;
+        let mut granted: Vec<(u64, i64)> = Vec::new();
+        for (pause_us, cost) in calls {
+            now_us += pause_us;
+            if subject.allow(cost, now_us).allowed() {
+                granted.push((now_us, cost));
+            }
+        }
+        let interval_us = interval * 1e6;
+        for (first, &(from_us, _)) in granted.iter().enumerate() {
+            let mut sum = 0;
+            for &(to_us, cost) in &granted[first..] {
+                sum += cost;
+                #[allow(clippy::cast_precision_loss)]
+                let gained = if continuous {
+                    (to_us - from_us) as f64 / interval_us * rate
                 } else {
-                    Policy::token_bucket(capacity, rate, interval)
+                    // An interval that began before the span may end in it.
+                    (((to_us - from_us) as f64 / interval_us).floor() + 1.0) * rate
                 };
-                let subject = Subject::new(&policy.expect("a policy"));
-                let mut now_us = EPOCH_US;
-                let mut granted: Vec<(u64, i64)> = Vec::new();
-                for (pause_us, cost) in calls {
-                    now_us += pause_us;
-                    if subject.allow(cost, now_us).allowed() {
-                        granted.push((now_us, cost));
-                    }
-                }
-                let interval_us = interval * 1e6;
-                for (first, &(from_us, _)) in granted.iter().enumerate() {
-                    let mut sum = 0;
-                    for &(to_us, cost) in &granted[first..] {
-                        sum += cost;
-                        #[allow(clippy::cast_precision_loss)]
-                        let gained = if continuous {
-                            (to_us - from_us) as f64 / interval_us * rate
-                        } else {
-                            // An interval that began before the span may end in it.
-                            (((to_us - from_us) as f64 / interval_us).floor() + 1.0) * rate
-                        };
-                        #[allow(clippy::cast_precision_loss)]
-                        let (sum, bound) = (sum as f64, capacity as f64 + gained + 1e-6);
-                        prop_assert!(sum <= bound, "{} passed in {} µs, {} may", sum, to_us - from_us, bound);
-                    }
-                }
-                Ok(())
-            },
-        )
-        .unwrap_or_else(|error| panic!("{error}"));
+                #[allow(clippy::cast_precision_loss)]
+                let (sum, bound) = (sum as f64, capacity as f64 + gained + 1e-6);
+                prop_assert!(sum <= bound, "{} passed in {} µs, {} may", sum, to_us - from_us, bound);
+            }
+        }
+        Ok(())
+    });
 }

@@ -2,6 +2,8 @@
 
 pub mod histories;
 
+pub mod random;
+
 pub mod server;
 
 pub mod vectors;
