@@ -75,7 +75,8 @@ impl Limiter {
 
     /// Gives `cost` units back: at most what was taken, never above the limit.
     ///
-    /// For work that was not done after all. What has come back by itself in the meantime is not given twice.
+    /// For work that was not done after all. What has come back by itself in the meantime is not given twice. When the
+    /// store gives no answer, that is an error under `open` and `closed`, too.
     pub fn refund(&self, key: impl AsRef<[u8]>, cost: i64) -> Result<()> {
         self.decide(Call::refund(key.as_ref(), cost)).map(drop)
     }

@@ -61,6 +61,17 @@ fn the_local_rule_enforces_a_share_of_the_limit() {
 }
 
 #[test]
+fn what_could_not_be_given_back_or_forgotten_is_an_error_under_every_rule() {
+    let dsn = format!("redis://127.0.0.1:{}", free_port());
+    for rule in [FailureRule::Throw, FailureRule::Open, FailureRule::Closed] {
+        let limiter = limiter(&dsn, rule);
+        for error in [limiter.refund("key", 1).expect_err("no server"), limiter.reset("key").expect_err("no server")] {
+            assert_eq!(error.store_kind(), Some(StoreErrorKind::Refused), "{rule:?}");
+        }
+    }
+}
+
+#[test]
 fn wrong_arguments_and_the_throw_rule_stay_errors() {
     let dsn = format!("redis://127.0.0.1:{}", free_port());
     assert!(limiter(&dsn, FailureRule::Open).allow("key", 0).is_err(), "a wrong cost is nobody's failure");
