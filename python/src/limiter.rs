@@ -165,6 +165,8 @@ impl Limiter {
     }
 
     /// Gives `cost` units back, for work that was not done after all: at most what was taken, never above the limit.
+    ///
+    /// Raises `StoreUnavailable` when the store gives no answer, also where `on_error` is open or closed.
     #[pyo3(
         signature = (key, cost = Given(None), *, token = None),
         text_signature = "($self, key, cost=1, *, token=None)"
