@@ -569,7 +569,7 @@ rl_status rl_wait(rl_limiter *limiter,
  * has come back by itself in the meantime is not given twice.
  *
  * @param cost  Units, 1 to 2147483647.
- * @return As for `rl_allow`; `RL_ERR_STORE_UNAVAILABLE` under the rules open and closed, too.
+ * @return As for `rl_allow`. Under the rules open and closed a refund that does not reach the store is dropped.
  */
 rl_status rl_refund(rl_limiter *limiter,
                     const uint8_t *key,

@@ -210,7 +210,7 @@ pub unsafe extern "C" fn rl_wait(
 /// has come back by itself in the meantime is not given twice.
 ///
 /// @param cost  Units, 1 to 2147483647.
-/// @return As for `rl_allow`; `RL_ERR_STORE_UNAVAILABLE` under the rules open and closed, too.
+/// @return As for `rl_allow`. Under the rules open and closed a refund that does not reach the store is dropped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rl_refund(limiter: *mut Limiter, key: *const u8, key_len: usize, cost: i64) -> Status {
     boundary(|| {

@@ -76,7 +76,8 @@ impl Limiter {
     /// Gives `cost` units back: at most what was taken, never above the limit.
     ///
     /// For work that was not done after all. What has come back by itself in the meantime is not given twice. When the
-    /// store gives no answer, that is an error under `open` and `closed`, too.
+    /// store gives no answer, `open` and `closed` drop it, so that it breaks nobody's request: what was taken comes back
+    /// by itself, only later.
     pub fn refund(&self, key: impl AsRef<[u8]>, cost: i64) -> Result<()> {
         self.decide(Call::refund(key.as_ref(), cost)).map(drop)
     }

@@ -152,7 +152,7 @@ final class Limiter
      *
      * @throws Exception\InvalidCost As for allow().
      * @throws Exception\InvalidArgument As for allow().
-     * @throws Exception\StoreUnavailable If the store gives no answer, also where `onError` is open or closed.
+     * @throws Exception\StoreUnavailable As for allow(); where `onError` is open or closed, the refund is dropped instead.
      */
     public function refund(string|array $key, int $cost = 1, ?string $token = null): void
     {

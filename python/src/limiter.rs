@@ -166,7 +166,7 @@ impl Limiter {
 
     /// Gives `cost` units back, for work that was not done after all: at most what was taken, never above the limit.
     ///
-    /// Raises `StoreUnavailable` when the store gives no answer, also where `on_error` is open or closed.
+    /// When the store gives no answer it raises `StoreUnavailable`; where `on_error` is open or closed it is dropped instead.
     #[pyo3(
         signature = (key, cost = Given(None), *, token = None),
         text_signature = "($self, key, cost=1, *, token=None)"

@@ -10,7 +10,7 @@ use crate::decision::{Decision, Source};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limiter::decision;
 use crate::policy::Policy;
-use crate::store::{self, Action, Charge, Operation, Store};
+use crate::store::{self, Charge, Operation, Store};
 
 /// The wait told to a caller who was refused only because the store is away: a second, until it may be back.
 const CLOSED_RETRY_US: u64 = 1_000_000;
@@ -81,8 +81,6 @@ impl Fallback {
         let same_for_all = |verdict| policies.iter().map(|_| verdict).collect();
         match self {
             Self::Throw => Err(error),
-            // The rules answer questions; whoever gives something back has to hear that it did not arrive.
-            Self::Open | Self::Closed if operation.action == Action::Refund => Err(error),
             Self::Open => Ok(decision(policies, &same_for_all(PASSES), Source::FailOpen)),
             Self::Closed => Ok(decision(policies, &same_for_all(REFUSED), Source::FailClosed)),
             Self::Local { policies, store } => {

@@ -256,7 +256,7 @@ class Limiter:
     def refund(self, key: _Key, cost: int = 1, *, token: None | str | bytes = None) -> None:
         """Gives `cost` units back, for work that was not done after all: at most what was taken, never above the limit.
 
-        Raises `StoreUnavailable` when the store gives no answer, also where `on_error` is open or closed.
+        When the store gives no answer it raises `StoreUnavailable`; where `on_error` is open or closed it is dropped instead.
         """
     def reset(self, key: _Key) -> None:
         """Forgets what `key` has used: its budget is whole again. Raises `StoreUnavailable`."""
