@@ -23,9 +23,10 @@ const MAX_NAME: usize = 100;
 /// The name is part of the stored key, so two policies with different names never share a budget, and it is what a
 /// decision, a header or a metric calls the policy.
 ///
-/// Windows, periods and intervals are seconds, from a millisecond (an interval: a microsecond) to 71 years; limits,
-/// capacities and bursts are integers from 1 to 2147483647. What is out of range, or cannot be counted exactly
-/// together, is an [`InvalidPolicy`](crate::ErrorKind::InvalidPolicy) that names the number.
+/// Windows, periods and intervals are seconds: windows from a millisecond, the interval of a bucket that is refilled at its
+/// end from a microsecond, other periods above 0, all up to 71 years. Limits, capacities and bursts are integers from 1
+/// to 2147483647. What is out of range, or cannot be counted exactly together, is an
+/// [`InvalidPolicy`](crate::ErrorKind::InvalidPolicy) that names the number.
 #[derive(Clone)]
 pub struct Policy(Arc<Inner>);
 

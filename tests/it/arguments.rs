@@ -43,6 +43,8 @@ fn numbers_that_cannot_be_counted_exactly_together_are_all_named() {
         assert!(error.to_string().contains(number), "{error}");
     }
     assert!(Policy::token_bucket(1, 1.0, 0.000_000_4).is_err(), "an interval below a microsecond");
+    assert!(Policy::fixed_window(1, 0.000_4).is_err(), "a window below a millisecond");
+    assert!(Policy::gcra(10, 0.000_4, None).is_ok(), "a period may be as short as one likes");
 }
 
 #[test]
