@@ -1,8 +1,12 @@
 //! Policies bound to a store and to options: what a program holds.
 
+mod batch;
+
 mod builder;
 
 mod call;
+
+mod prepared;
 
 mod wait;
 
@@ -111,31 +115,32 @@ impl Limiter {
 
     /// Answers one [`Call`].
     pub fn decide(&self, call: Call<'_>) -> Result<Decision> {
-        let cost = valid_cost(call.cost)?;
-        if let Action::Reserve { .. } = call.action {
-            self.policies.iter().try_for_each(Policy::check_reserves)?;
-        }
         // The common call is spared the lists of the others.
         if let ([policy], [space], Keys::One(key), None) =
             (self.policies.as_slice(), self.spaces.as_slice(), call.keys, call.token)
         {
+            let cost = valid_cost(call.cost)?;
+            if let Action::Reserve { .. } = call.action {
+                policy.check_reserves()?;
+            }
             let key = space.key(&self.style, key);
-            return self.carry_out(&call, cost, &[Charge { policy, key: &key }], None);
+            let charges = [Charge { policy, key: &key }];
+            let now_us = self.now_us(&call)?;
+            return self.carry_out(&Operation { action: call.action, charges: &charges, cost, now_us, token: None });
         }
-        let keys = self.keys(&call.keys)?;
-        let token = call.token.map(|token| self.token(&keys, token, call.action)).transpose()?;
-        let charges: SmallVec<[Charge<'_>; 4]> =
-            self.policies.iter().zip(&keys).map(|(policy, key)| Charge { policy, key }).collect();
-        self.carry_out(&call, cost, &charges, token.as_deref())
+        let prepared = self.prepare(&call)?;
+        self.carry_out(&prepared.operation(&prepared.charges(&self.policies)))
     }
 
-    fn carry_out(&self, call: &Call<'_>, cost: u64, charges: &[Charge<'_>], token: Option<&[u8]>) -> Result<Decision> {
-        // A look is never charged, so it has nothing to remember.
-        let token = token.filter(|_| call.action != Action::Peek);
-        let operation = Operation { action: call.action, charges, cost, now_us: self.now_us(call)?, token };
-        match self.store.decide(&operation) {
+    fn carry_out(&self, operation: &Operation<'_>) -> Result<Decision> {
+        self.settle(self.store.decide(operation), operation)
+    }
+
+    /// The store's verdicts as a decision, or what the failure rule says in their place.
+    fn settle(&self, outcome: Result<Verdicts>, operation: &Operation<'_>) -> Result<Decision> {
+        match outcome {
             Ok(verdicts) => Ok(self.decision(&verdicts, Source::Store)),
-            Err(error) => self.fallback.decide(error, &self.policies, &operation),
+            Err(error) => self.fallback.decide(error, &self.policies, operation),
         }
     }
 

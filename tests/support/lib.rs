@@ -1,8 +1,14 @@
 //! Help for the tests: real Redis servers, the shared vectors, faults on the wire.
 
+pub mod certificates;
+
+pub mod cluster;
+
 pub mod histories;
 
 pub mod random;
+
+pub mod sentinel;
 
 pub mod server;
 

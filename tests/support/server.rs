@@ -32,9 +32,18 @@ impl RedisServer {
     ///
     /// When no server comes up, with what it printed.
     pub fn start_with(options: &[&str]) -> Self {
+        Self::start_on(free_port(), options)
+    }
+
+    /// A server on a port of the caller's choice.
+    ///
+    /// # Panics
+    ///
+    /// When no server comes up, with what it printed.
+    pub fn start_on(port: u16, options: &[&str]) -> Self {
         let mut server = Self {
             process: None,
-            port: free_port(),
+            port,
             folder: tempfile::tempdir().expect("a temporary folder"),
             options: options.iter().map(ToString::to_string).collect(),
         };

@@ -1,25 +1,24 @@
 //! The one string that names a store, and the options in it.
 
-use std::fmt;
-use std::path::PathBuf;
+mod parts;
+
+mod redis;
+
 use std::str::FromStr;
 use std::time::Duration;
 
-use percent_encoding::percent_decode_str;
-use url::{Host, Url};
+pub use self::redis::{Address, Protocol, RedisOptions, Secret, Servers, StoreClock, TlsOptions};
 
+use self::parts::Parts;
+use self::redis::number;
 use super::DEFAULT_MAX_KEYS;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// How long a store may take to answer, and to be connected to, unless the DSN says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The key prefix, unless the DSN says otherwise.
 pub const DEFAULT_PREFIX: &str = "rl:";
-
-const DEFAULT_PORT: u16 = 6379;
-const DEFAULT_POOL: usize = 64;
-const MAX_TIMEOUT_SECONDS: f64 = 3600.0;
 
 /// A store's name taken apart.
 ///
@@ -28,9 +27,16 @@ const MAX_TIMEOUT_SECONDS: f64 = 3600.0;
 /// | `memory:` | this process; `?max_keys=` |
 /// | `redis://[user:password@]host[:port][/database]` | a server over TCP |
 /// | `redis+unix:///path/to/socket` | a server on this host; `?db=`, `?username=`, `?password=` |
+/// | `redis+sentinel://[user:password@]host[:port],…/master[/database]` | the primary that sentinels name; `?sentinel_username=`, `?sentinel_password=` |
+/// | `redis+cluster://[user:password@]host[:port],…` | a cluster, found through these nodes |
 ///
-/// `valkey` may stand for `redis`. Redis stores take `?timeout=` and `?connect_timeout=` (seconds, 0.2 each),
-/// `?prefix=` (of every key, `rl:`) and `?pool=` (idle connections kept, 64).
+/// `valkey` may stand for `redis`. `rediss` and `valkeys` are encrypted, also with `+sentinel` and `+cluster`; the
+/// certificate is checked by the system's authorities or those in the file `?ca=`, `?cert=` and `?key=` are the client's
+/// own files, `?server_name=` is the name to be certified, and `?insecure=1` takes any certificate.
+///
+/// All of them take `?timeout=` and `?connect_timeout=` (seconds, 0.2 each), `?prefix=` (of every key, `rl:`), `?pool=`
+/// (idle connections kept per server, 64), `?protocol=` (`resp2` or `resp3`), `?client_name=`, and `?clock=caller` for
+/// services that refuse `TIME` in scripts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dsn {
@@ -39,219 +45,51 @@ pub enum Dsn {
         /// Keys it holds at most.
         max_keys: usize,
     },
-    /// One server.
+    /// Redis or Valkey servers.
     Redis(RedisOptions),
-}
-
-/// Where a Redis server is and how to talk to it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct RedisOptions {
-    /// Where it listens.
-    pub address: Address,
-    /// The ACL user; the server's default user without it.
-    pub username: Option<String>,
-    /// The password, if the server asks for one.
-    pub password: Option<Secret>,
-    /// The database to select.
-    pub database: u32,
-    /// How long one exchange may take, connecting aside.
-    pub timeout: Duration,
-    /// How long connecting, with authentication, may take.
-    pub connect_timeout: Duration,
-    /// What every key starts with.
-    pub prefix: String,
-    /// Idle connections kept at most.
-    pub pool: usize,
-}
-
-/// Where a server listens.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Address {
-    /// A host name or address, and a port.
-    Tcp(String, u16),
-    /// A socket in the file system.
-    Unix(PathBuf),
-}
-
-/// A text that never shows in logs or errors.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Secret(String);
-
-impl RedisOptions {
-    /// The server at `address`, with every option at its default.
-    pub fn new(address: Address) -> Self {
-        Self {
-            address,
-            username: None,
-            password: None,
-            database: 0,
-            timeout: DEFAULT_TIMEOUT,
-            connect_timeout: DEFAULT_TIMEOUT,
-            prefix: DEFAULT_PREFIX.to_owned(),
-            pool: DEFAULT_POOL,
-        }
-    }
-
-    /// With both time limits, in seconds: each above 0 and at most an hour.
-    pub fn with_timeouts(self, timeout: f64, connect_timeout: f64) -> Result<Self> {
-        Ok(Self {
-            timeout: seconds("timeout", timeout)?,
-            connect_timeout: seconds("connect_timeout", connect_timeout)?,
-            ..self
-        })
-    }
-
-    /// With a prefix for every key: printable ASCII without spaces and braces, since a brace would move all keys of a
-    /// cluster to one node.
-    pub fn with_prefix(self, prefix: &str) -> Result<Self> {
-        if prefix.bytes().all(|byte| (b'!'..=b'~').contains(&byte) && byte != b'{' && byte != b'}') {
-            return Ok(Self { prefix: prefix.to_owned(), ..self });
-        }
-        let detail = format!("must be printable ASCII without spaces and braces, got {prefix:?}");
-        Err(invalid("prefix", detail))
-    }
-}
-
-impl Secret {
-    /// Wraps a text that is to be kept.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret")
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
-            Self::Unix(path) => write!(f, "{}", path.display()),
-        }
-    }
 }
 
 impl FromStr for Dsn {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        // The text may hold a password, so no error repeats it.
-        let url = Url::parse(text).map_err(|error| {
-            Error::invalid_store(format!(
-                "the store must be named by a DSN such as memory: or redis://127.0.0.1:6379/0; this one has a fault: {error}"
-            ))
-        })?;
-        match url.scheme() {
-            "memory" => memory(&url),
-            "redis" | "valkey" => redis_tcp(&url),
-            "redis+unix" | "valkey+unix" | "unix" => redis_unix(&url),
-            other => Err(Error::invalid_store(format!(
-                "the store's scheme must be memory, redis or redis+unix, got {other:?}"
+        let parts = Parts::of(text)?;
+        if parts.scheme == "memory" {
+            return memory(&parts);
+        }
+        match RedisOptions::of_parts(&parts) {
+            Some(options) => options.map(Self::Redis),
+            None => Err(Error::invalid_store(format!(
+                "the store's scheme must be memory, redis, rediss, redis+unix, redis+sentinel or redis+cluster, got {:?}",
+                parts.scheme
             ))),
         }
     }
 }
 
-fn memory(url: &Url) -> Result<Dsn> {
+fn memory(parts: &Parts<'_>) -> Result<Dsn> {
     let mut max_keys = DEFAULT_MAX_KEYS;
-    for (name, value) in url.query_pairs() {
-        match name.as_ref() {
+    for (name, value) in parts.options()? {
+        match name.as_str() {
             "max_keys" => max_keys = number("max_keys", &value)?,
             other => return Err(unknown_option(other, "max_keys")),
         }
     }
-    if !url.path().trim_matches('/').is_empty() || url.has_host() {
+    if parts.names_a_place() {
         return Err(Error::invalid_store("a memory: DSN takes nothing after its colon but ?max_keys="));
     }
     Ok(Dsn::Memory { max_keys })
 }
 
-fn redis_tcp(url: &Url) -> Result<Dsn> {
-    let host = match url.host() {
-        Some(Host::Ipv6(address)) => address.to_string(),
-        Some(Host::Ipv4(address)) => address.to_string(),
-        Some(Host::Domain(domain)) => decoded("host", domain)?,
-        None => return Err(invalid("host", "is missing from the DSN")),
-    };
-    let port = url.port().unwrap_or(DEFAULT_PORT);
-    if port == 0 {
-        return Err(invalid("port", "must be between 1 and 65535, got 0"));
-    }
-    let mut options = RedisOptions::new(Address::Tcp(host, port));
-    options.username = Some(decoded("username", url.username())?).filter(|name| !name.is_empty());
-    options.password = url.password().map(|text| decoded("password", text)).transpose()?.map(Secret);
-    match url.path().trim_start_matches('/') {
-        "" => {}
-        database => options.database = number("database", database)?,
-    }
-    with_query(options, url)
-}
-
-fn redis_unix(url: &Url) -> Result<Dsn> {
-    if url.has_host() {
-        return Err(invalid(
-            "path",
-            "must be absolute: a redis+unix DSN has three slashes, redis+unix:///run/redis.sock",
-        ));
-    }
-    let path = decoded("path", url.path())?;
-    if path.is_empty() || path == "/" {
-        return Err(invalid("path", "is missing from the DSN: redis+unix:///run/redis.sock"));
-    }
-    with_query(RedisOptions::new(Address::Unix(path.into())), url)
-}
-
-fn with_query(mut options: RedisOptions, url: &Url) -> Result<Dsn> {
-    for (name, value) in url.query_pairs() {
-        match name.as_ref() {
-            "timeout" => options.timeout = seconds("timeout", number("timeout", &value)?)?,
-            "connect_timeout" => {
-                options.connect_timeout = seconds("connect_timeout", number("connect_timeout", &value)?)?;
-            }
-            "prefix" => options = options.with_prefix(&value)?,
-            "pool" => options.pool = number("pool", &value)?,
-            "db" => options.database = number("database", &value)?,
-            "username" => options.username = Some(value.into_owned()),
-            "password" => options.password = Some(Secret(value.into_owned())),
-            other => {
-                return Err(unknown_option(other, "timeout, connect_timeout, prefix, pool, db, username and password"));
-            }
-        }
-    }
-    Ok(Dsn::Redis(options))
-}
-
-fn seconds(argument: &'static str, seconds: f64) -> Result<Duration> {
-    if seconds > 0.0 && seconds <= MAX_TIMEOUT_SECONDS {
-        // At least a microsecond: the sockets take a limit of zero for none.
-        return Ok(Duration::from_secs_f64(seconds).max(Duration::from_micros(1)));
-    }
-    Err(invalid(argument, format!("must be above 0 and at most {MAX_TIMEOUT_SECONDS} seconds, got {seconds}")))
-}
-
-fn number<T: FromStr>(argument: &'static str, text: &str) -> Result<T> {
-    text.parse().map_err(|_| invalid(argument, format!("must be a number, got {text:?}")))
-}
-
-fn decoded(argument: &'static str, text: &str) -> Result<String> {
-    let text = percent_decode_str(text).decode_utf8();
-    text.map(String::from).map_err(|_| invalid(argument, "must be UTF-8 once percent-decoded"))
-}
-
 fn invalid(argument: &'static str, detail: impl Into<String>) -> Error {
-    Error::argument_error(crate::ErrorKind::InvalidStore, argument, detail)
+    Error::argument_error(ErrorKind::InvalidStore, argument, detail)
 }
 
 fn unknown_option(name: &str, known: &str) -> Error {
+    if name.contains('@') {
+        // The rest of a password that was not encoded, perhaps.
+        return Error::invalid_store(format!("the DSN has an option with an @ in its name; there are {known}"));
+    }
     Error::invalid_store(format!("the DSN has an unknown option {name:?}; there are {known}"))
 }
 
@@ -270,45 +108,132 @@ mod tests {
         dsn.parse::<Dsn>().expect_err(dsn).to_string()
     }
 
+    fn tcp(host: &str, port: u16) -> Address {
+        Address::Tcp(host.into(), port)
+    }
+
     #[test]
     fn every_part_of_a_tcp_dsn_is_read() {
-        let options = redis("redis://us%40er:p%3Ass@[::1]:7000/3?timeout=0.5&connect_timeout=1&prefix=app:&pool=2");
-        assert_eq!(options.address, Address::Tcp("::1".into(), 7000));
-        assert_eq!(options.address.to_string(), "[::1]:7000");
+        let options = redis(
+            "redis://us%40er:p%3Ass@[::1]:7000/3?timeout=0.5&connect_timeout=1&prefix=app:&pool=2&protocol=resp3&client_name=web&clock=caller",
+        );
+        assert_eq!(options.servers, Servers::One(tcp("::1", 7000)));
+        assert_eq!(tcp("::1", 7000).to_string(), "[::1]:7000");
         assert_eq!(options.username.as_deref(), Some("us@er"));
         assert_eq!(options.password.as_ref().map(Secret::reveal), Some("p:ss"));
         assert_eq!(options.database, 3);
         assert_eq!((options.timeout, options.connect_timeout), (Duration::from_millis(500), Duration::from_secs(1)));
         assert_eq!((options.prefix.as_str(), options.pool), ("app:", 2));
+        assert_eq!((options.protocol, options.clock), (Protocol::Resp3, StoreClock::Caller));
+        assert_eq!(options.client_name.as_deref(), Some("web"));
     }
 
     #[test]
     fn what_is_left_out_takes_its_default() {
         let options = redis("redis://cache");
-        assert_eq!(options, RedisOptions::new(Address::Tcp("cache".into(), 6379)));
+        assert_eq!(options, RedisOptions::new(tcp("cache", 6379)));
         assert_eq!(redis("valkey://cache"), options);
+        assert_eq!(redis("REDIS://cache:/"), options);
     }
 
     #[test]
     fn a_unix_dsn_is_a_path() {
         let options = redis("redis+unix:///run/redis%20one.sock?db=2&password=x");
-        assert_eq!(options.address, Address::Unix("/run/redis one.sock".into()));
+        assert_eq!(options.servers, Servers::One(Address::Unix("/run/redis one.sock".into())));
         assert_eq!((options.database, options.password.is_some()), (2, true));
     }
 
     #[test]
+    fn sentinels_and_cluster_nodes_are_lists() {
+        let options = redis("redis+sentinel://u:p@s1,s2:7,[::1]:8/mymaster/5?sentinel_username=su&sentinel_password=sp");
+        assert_eq!(
+            options.servers,
+            Servers::Sentinel {
+                sentinels: vec![tcp("s1", 26379), tcp("s2", 7), tcp("::1", 8)],
+                master: "mymaster".into(),
+                username: Some("su".into()),
+                password: Some(Secret::new("sp")),
+            }
+        );
+        assert_eq!((options.username.as_deref(), options.database), (Some("u"), 5));
+        let options = redis("valkeys+cluster://c1,c2:7000");
+        assert_eq!(options.servers, Servers::Cluster { seeds: vec![tcp("c1", 6379), tcp("c2", 7000)] });
+        assert!(options.tls.is_some());
+    }
+
+    #[test]
+    fn certificates_are_named_by_file() {
+        let options = redis("rediss://cache?ca=/etc/ca.pem&cert=/c.pem&key=/k.pem&server_name=other");
+        let tls = TlsOptions {
+            ca: Some("/etc/ca.pem".into()),
+            cert: Some("/c.pem".into()),
+            key: Some("/k.pem".into()),
+            server_name: Some("other".into()),
+            insecure: false,
+        };
+        assert_eq!(options.tls, Some(tls));
+        assert!(redis("rediss://cache?insecure=1").tls.is_some_and(|tls| tls.insecure));
+    }
+
+    #[test]
     fn a_fault_is_named_and_no_password_repeated() {
-        assert!(fault("127.0.0.1:6379").contains("DSN such as"));
-        assert!(fault("http://cache").contains("\"http\""));
-        assert!(fault("redis://:hunter2@cache/x").starts_with("database must be a number"));
-        assert!(fault("redis://cache?timeout=0").starts_with("timeout must be above 0"));
-        assert!(fault("redis://cache?timeout=nan").starts_with("timeout must be above 0"));
-        assert!(fault("redis://cache?tiemout=1").contains("\"tiemout\""));
-        assert!(fault("redis://cache?prefix=a{b").starts_with("prefix must be printable"));
-        assert!(fault("redis+unix://run/redis.sock").starts_with("path must be absolute"));
-        assert!(fault("memory:here").contains("max_keys"));
-        for dsn in ["redis://:hunter2@cache/x", "redis://u:hunter2@:1", "redis://u:hunter2@c?x=1"] {
-            assert!(!fault(dsn).contains("hunter2"), "{dsn}");
+        for (dsn, says) in [
+            ("127.0.0.1:6379", "DSN such as"),
+            ("localhost:6379", "DSN such as"),
+            ("", "DSN such as"),
+            ("http://cache", "\"http\""),
+            ("redis+http://cache", "\"redis+http\""),
+            ("redis:", "host is missing"),
+            ("redis://", "host is missing"),
+            ("redis://a,", "host is missing"),
+            ("redis://a,b", "host must be one"),
+            ("redis://cache:0", "port must be a number from 1 to 65535, got \"0\""),
+            ("redis://cache:+1", "port must be a number"),
+            ("redis://cache:70000", "port must be a number"),
+            ("redis://::1", "host is missing"),
+            ("redis://[::1", "bracket"),
+            ("redis://[::g]", "IPv6"),
+            ("redis://[::1]x", "after its bracket"),
+            ("redis://ca che", "host must be a name"),
+            ("redis://cache#db", "%23"),
+            ("redis://ca\nche", "control"),
+            ("redis://:hunter2@cache/x", "database must be a number"),
+            ("redis://cache/1/2", "path must end with the database"),
+            ("redis://cache?timeout=0", "timeout must be above 0"),
+            ("redis://cache?timeout=nan", "timeout must be above 0"),
+            ("redis://cache?timeout=1&timeout=2", "\"timeout\" twice"),
+            ("redis://cache?tiemout=1", "\"tiemout\""),
+            ("redis://cache?prefix=a{b", "prefix must be printable"),
+            ("redis://cache?protocol=4", "protocol must be resp2 or resp3"),
+            ("redis://cache?clock=mine", "clock must be server or caller"),
+            ("redis://cache?client_name=a%20b", "client_name must be printable"),
+            ("redis://cache?ca=/x", "write rediss"),
+            ("redis://cache?sentinel_password=x", "redis+sentinel"),
+            ("rediss://cache?cert=/x", "cert and key belong together"),
+            ("rediss://cache?insecure=perhaps", "insecure must be 1 or 0"),
+            ("redis+unix://run/redis.sock", "path must be absolute"),
+            ("rediss+unix:///run/redis.sock", "not encrypted"),
+            ("redis+sentinel://s1,s2", "master is missing"),
+            ("redis+cluster://c1/2", "database must be 0"),
+            ("memory:here", "max_keys"),
+            ("memory:?max_keys=x", "max_keys must be a number"),
+        ] {
+            assert!(fault(dsn).contains(says), "{dsn}: {}", fault(dsn));
+        }
+        for dsn in [
+            "redis://:hunter2@cache/x",
+            "redis://u:hunter2@:1",
+            "redis://u:hunter2@c?x=1",
+            "redis://u:hunter2/3@c",
+            "redis://u:hunter2?3@c",
+            "redis://u:1/hunter2@c",
+            "redis://u:1?hunter2@c",
+            "redis://u:hunter2#3@c",
+            "redis://u:%ffhunter2@c",
+            "redis+cluster://u:hunter2@c:x",
+            "redis+sentinel://s?sentinel_password=hunter2",
+        ] {
+            assert!(!fault(dsn).contains("hunter2"), "{dsn}: {}", fault(dsn));
         }
         assert!(!format!("{:?}", redis("redis://u:hunter2@cache")).contains("hunter2"));
     }

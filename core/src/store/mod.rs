@@ -55,7 +55,7 @@ impl Open {
         }
         let store: Arc<dyn Store> = match &dsn {
             Dsn::Memory { max_keys } => Arc::new(MemoryStore::new(*max_keys)?),
-            Dsn::Redis(options) => Arc::new(RedisStore::new(options.clone())),
+            Dsn::Redis(options) => Arc::new(RedisStore::new(options.clone())?),
         };
         self.make_room();
         self.by_dsn.insert(dsn, store.clone());
@@ -133,6 +133,11 @@ pub trait Store: Send + Sync + fmt::Debug + sealed::Sealed {
     /// Decides, and changes the states accordingly, in one step that nobody else's step comes between.
     fn decide(&self, operation: &Operation<'_>) -> Result<Verdicts>;
 
+    /// Decides each operation by itself, in order, with as few round trips as the store allows.
+    fn decide_many(&self, operations: &[Operation<'_>]) -> Vec<Result<Verdicts>> {
+        operations.iter().map(|operation| self.decide(operation)).collect()
+    }
+
     /// Forgets a key, given as stored.
     fn reset(&self, key: &[u8]) -> Result<()>;
 
@@ -160,24 +165,30 @@ pub enum StoreKind {
     Memory,
     /// One Redis or Valkey server.
     Redis,
+    /// The primary that sentinels name.
+    Sentinel,
+    /// A cluster.
+    Cluster,
 }
 
 impl StoreKind {
-    /// The name used in every language: `memory` or `redis`.
+    /// The name used in every language: `memory`, `redis`, `sentinel` or `cluster`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Memory => "memory",
             Self::Redis => "redis",
+            Self::Sentinel => "sentinel",
+            Self::Cluster => "cluster",
         }
     }
 
     /// Whether a decision may have to wait for somebody, so that a host language's lock should be let go.
     pub const fn blocks(self) -> bool {
-        matches!(self, Self::Redis)
+        !matches!(self, Self::Memory)
     }
 }
 
-/// Opens the store that a DSN names: `memory:`, `redis://…` or `redis+unix:///…`. Connects on first use.
+/// Opens the store that a [DSN](Dsn) names. Connects on first use.
 ///
 /// The same DSN gives the same store within a process, so that its connections and its memory are shared by everyone
 /// who names it. Fails with [`InvalidStore`](crate::ErrorKind::InvalidStore), naming the part that is wrong.

@@ -1,38 +1,38 @@
-//! One connection to a server: a command out, a reply in, and nothing kept after the first surprise.
+//! One connection to a server: commands out, replies in, and nothing kept after the first surprise.
 
-use std::io::{self, ErrorKind as Io, Read as _, Write as _};
-use std::net::{TcpStream, ToSocketAddrs as _};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::io::{self, ErrorKind as Io};
 use std::time::{Duration, Instant};
 
-use rustix::fd::{AsFd, BorrowedFd};
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, socket_with};
+use rustix::net::{RecvFlags, recv};
 
+use super::deadline::Deadline;
 use super::fault;
-use super::resp::{self, Parsed, Reply};
+use super::resp::{self, Expected, Parsed, Reply};
+use super::setup::SetUp;
+use super::stream::{Read, Stream};
+use super::tls::Tls;
 use crate::error::{Error, Result};
-use crate::store::dsn::{Address, RedisOptions};
+use crate::store::dsn::Address;
 
 /// A connection unused for longer than this is looked at before it is used: the server may have closed it. Between
 /// closer calls the look would cost a system call and find nothing.
 const IDLE: Duration = Duration::from_millis(1);
 
-#[derive(Debug)]
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-/// A connection that is ready for one command at a time.
+/// A connection that is ready for one exchange at a time.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: Stream,
-    /// The command being sent; the buffer is kept between calls.
+    address: Address,
+    /// The commands being sent; the buffer is kept between calls.
     pub(super) command: Vec<u8>,
     reply: Vec<u8>,
-    timeout: Duration,
+    /// Which bytes of `reply` have arrived and have not been read yet.
+    from: usize,
+    to: usize,
+    /// The limit that the kernel has for each read and each write.
+    limit: Duration,
+    /// How long the exchange may take, and since when.
+    exchange: (Instant, Duration),
     last_used: Instant,
 }
 
@@ -54,70 +54,43 @@ impl Failure {
 }
 
 impl Connection {
-    /// Connects, authenticates and selects the database, all within the connect timeout.
-    pub(super) fn open(options: &RedisOptions) -> Result<Self> {
+    /// Connects within `limit` and sets the connection up.
+    pub(super) fn open(address: &Address, tls: Option<&Tls>, set_up: &SetUp<'_>, limit: Duration) -> Result<Self> {
         let started = Instant::now();
-        let left = || match options.connect_timeout.checked_sub(started.elapsed()) {
-            Some(left) if !left.is_zero() => Ok(left),
-            _ => Err(fault::timeout(options, "be connected to", options.connect_timeout)),
-        };
-        let stream = match &options.address {
-            Address::Tcp(host, port) => Stream::Tcp(connect_tcp(options, host, *port, left)?),
-            Address::Unix(path) => {
-                Stream::Unix(connect_unix(path, left()?).map_err(|error| fault::connecting(options, &error))?)
-            }
-        };
+        if limit.is_zero() {
+            return Err(fault::timeout(address, "be connected to", limit));
+        }
+        let stream = Stream::connect(address, tls, limit).map_err(|error| fault::connecting(address, &error, limit))?;
         let mut connection = Self {
             stream,
+            address: address.clone(),
             command: Vec::with_capacity(512),
             reply: vec![0; 512],
-            timeout: options.timeout,
+            from: 0,
+            to: 0,
+            limit: Duration::ZERO,
+            exchange: (started, limit),
             last_used: started,
         };
-        connection.set_up(options, left()?)?;
-        let limits = connection.stream.set_timeouts(options.timeout);
-        limits.map_err(|error| fault::connecting(options, &error))?;
-        connection.last_used = Instant::now();
+        for step in set_up.steps() {
+            connection.command.clear();
+            step.write(&mut connection.command);
+            let left = limit.saturating_sub(started.elapsed()).max(Duration::from_micros(1));
+            connection.begin(Instant::now(), left).map_err(Failure::into_error)?;
+            let reply = connection.next_reply(step.expected(), true)?;
+            step.check(address, &reply)?;
+        }
         Ok(connection)
     }
 
-    fn set_up(&mut self, options: &RedisOptions, limit: Duration) -> Result<()> {
-        let mut commands = Vec::new();
-        if let Some(password) = &options.password {
-            let mut auth = ::redis::cmd("AUTH");
-            // Without a name the form that servers before 6.0 know as well.
-            options.username.iter().for_each(|name| {
-                auth.arg(name);
-            });
-            commands.push(auth.arg(password.reveal()).get_packed_command());
-        }
-        if options.database != 0 {
-            commands.push(::redis::cmd("SELECT").arg(options.database).get_packed_command());
-        }
-        let started = Instant::now();
-        for command in commands {
-            let left = limit.saturating_sub(started.elapsed()).max(Duration::from_micros(1));
-            self.stream.set_timeouts(left).map_err(|error| fault::connecting(options, &error))?;
-            self.command = command;
-            self.timeout = left;
-            match self.exchange(options, Instant::now()).map_err(Failure::into_error)? {
-                Reply::Status(status) if status == b"OK" => {}
-                Reply::Error(line) => return Err(fault::server(options, &line)),
-                _ => {
-                    return Err(fault::protocol(
-                        options,
-                        "with something else than OK while it was being connected to",
-                    ));
-                }
-            }
-        }
-        self.timeout = options.timeout;
-        Ok(())
+    /// Where it leads.
+    pub(super) fn address(&self) -> &Address {
+        &self.address
     }
 
     /// Whether the connection has been idle so long that it has to be looked at, and turns out closed or dirty.
     pub(super) fn is_stale(&self, now: Instant) -> bool {
-        if now.duration_since(self.last_used) < IDLE {
+        if now.saturating_duration_since(self.last_used) < IDLE {
             return false;
         }
         let mut byte = [0_u8; 1];
@@ -126,115 +99,106 @@ impl Connection {
         !matches!(seen, Err(rustix::io::Errno::AGAIN))
     }
 
-    /// Sends `self.command` and reads its reply. After a failure the connection must not be used again.
-    pub(super) fn exchange(&mut self, options: &RedisOptions, started: Instant) -> std::result::Result<Reply, Failure> {
-        self.send(options)?;
-        self.receive(options, started).map_err(Failure::Unknown)
+    /// Sends `self.command` and reads its one reply. After a failure the connection must not be used again.
+    pub(super) fn exchange(
+        &mut self,
+        deadline: &Deadline,
+        now: Instant,
+        expected: Expected,
+    ) -> std::result::Result<Reply, Failure> {
+        self.begin(now, deadline.of_exchange(now))?;
+        self.next_reply(expected, true).map_err(Failure::Unknown)
     }
 
-    fn send(&mut self, options: &RedisOptions) -> std::result::Result<(), Failure> {
+    /// Sends `self.command`, which may be several; their replies have to be read, all of them, before the next.
+    pub(super) fn begin(&mut self, now: Instant, limit: Duration) -> std::result::Result<(), Failure> {
+        if limit.is_zero() {
+            return Err(Failure::NotSent(fault::timeout(&self.address, "answer", limit)));
+        }
+        self.exchange = (now, limit);
+        self.set_limit(limit).map_err(|error| Failure::NotSent(fault::broken(&self.address, &error, limit)))?;
         let mut sent = 0;
         while sent < self.command.len() {
             match self.stream.write(&self.command[sent..]) {
-                Ok(0) => return Err(Failure::Unknown(fault::broken(options, &Io::WriteZero.into()))),
+                Ok(0) => return Err(Failure::Unknown(self.broken(&Io::WriteZero.into()))),
                 Ok(count) => sent += count,
                 Err(error) if error.kind() == Io::Interrupted => {}
-                Err(error) if sent == 0 => return Err(Failure::NotSent(fault::broken(options, &error))),
-                Err(error) => return Err(Failure::Unknown(fault::broken(options, &error))),
+                Err(error) if sent == 0 && self.stream.writes_whole_or_says_so() => {
+                    return Err(Failure::NotSent(self.broken(&error)));
+                }
+                Err(error) => return Err(Failure::Unknown(self.broken(&error))),
+            }
+            if sent < self.command.len() {
+                self.hurry().map_err(Failure::Unknown)?;
             }
         }
         Ok(())
     }
 
-    fn receive(&mut self, options: &RedisOptions, started: Instant) -> Result<Reply> {
-        let mut read = 0;
-        let mut hurried = false;
-        let reply = loop {
-            match self.stream.read(&mut self.reply[read..]) {
-                Ok(0) => return Err(fault::broken(options, &Io::UnexpectedEof.into())),
-                Ok(count) => read += count,
-                Err(error) if error.kind() == Io::Interrupted => {}
-                Err(error) => return Err(fault::broken(options, &error)),
+    /// The next reply; after the `last` one nothing may follow.
+    pub(super) fn next_reply(&mut self, expected: Expected, last: bool) -> Result<Reply> {
+        loop {
+            if self.from < self.to {
+                match resp::parse(&self.reply[self.from..self.to], expected) {
+                    Parsed::Complete(reply, length) if !last || self.from + length == self.to => {
+                        self.from += length;
+                        if self.from == self.to {
+                            (self.from, self.to) = (0, 0);
+                        }
+                        if last {
+                            self.last_used = Instant::now();
+                        }
+                        return Ok(reply);
+                    }
+                    Parsed::Incomplete => self.hurry()?,
+                    Parsed::Complete(..) | Parsed::Invalid => {
+                        return Err(fault::protocol(&self.address, "with what is no reply to a decision"));
+                    }
+                }
             }
-            match resp::parse(&self.reply[..read]) {
-                Parsed::Complete(reply) => break reply,
-                Parsed::Incomplete => {}
-                Parsed::Invalid => return Err(fault::protocol(options, "with what is no reply to a decision")),
+            self.make_room();
+            match self.stream.read(&mut self.reply[self.to..]) {
+                Ok(Read::Bytes(count)) => self.to += count,
+                // The rest of a record has to come in what is left of the time.
+                Ok(Read::Nothing) => self.hurry()?,
+                Ok(Read::End) => return Err(self.broken(&Io::UnexpectedEof.into())),
+                Err(error) if error.kind() == Io::Interrupted => self.hurry()?,
+                Err(error) => return Err(self.broken(&error)),
             }
-            if read == self.reply.len() {
-                self.reply.resize(read * 2, 0);
-            }
-            // The rest of the reply has to come in what is left of the time, however small the pieces.
-            let left = self.timeout.saturating_sub(started.elapsed());
-            if left.is_zero() {
-                return Err(fault::timeout(options, "answer", self.timeout));
-            }
-            hurried = true;
-            self.stream.set_timeouts(left).map_err(|error| fault::broken(options, &error))?;
-        };
-        if hurried {
-            self.stream.set_timeouts(self.timeout).map_err(|error| fault::broken(options, &error))?;
-        }
-        self.last_used = Instant::now();
-        Ok(reply)
-    }
-}
-
-fn connect_tcp(
-    options: &RedisOptions,
-    host: &str,
-    port: u16,
-    left: impl Fn() -> Result<Duration>,
-) -> Result<TcpStream> {
-    let addresses = (host, port).to_socket_addrs().map_err(|error| fault::connecting(options, &error))?;
-    let mut last = fault::connecting(options, &io::Error::new(Io::NotFound, "the name has no address"));
-    for address in addresses {
-        let connected = TcpStream::connect_timeout(&address, left()?);
-        match connected.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = fault::connecting(options, &error),
-        }
-    }
-    Err(last)
-}
-
-/// Connects within `limit`: a server that does not accept keeps a plain `connect` waiting for as long as it likes.
-fn connect_unix(path: &Path, limit: Duration) -> io::Result<UnixStream> {
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    set_socket_timeout(&socket, Timeout::Send, Some(limit))?;
-    connect(&socket, &SocketAddrUnix::new(path)?)?;
-    Ok(UnixStream::from(socket))
-}
-
-impl Stream {
-    /// Limits each read and each write; the kernel keeps the limits until they are changed.
-    fn set_timeouts(&self, limit: Duration) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_read_timeout(Some(limit)).and(stream.set_write_timeout(Some(limit))),
-            Self::Unix(stream) => stream.set_read_timeout(Some(limit)).and(stream.set_write_timeout(Some(limit))),
         }
     }
 
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(buffer),
-            Self::Unix(stream) => stream.read(buffer),
+    fn make_room(&mut self) {
+        if self.to < self.reply.len() {
+            return;
+        }
+        if self.from > 0 {
+            self.reply.copy_within(self.from..self.to, 0);
+            (self.from, self.to) = (0, self.to - self.from);
+        } else {
+            self.reply.resize(self.reply.len() * 2, 0);
         }
     }
 
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(bytes),
-            Self::Unix(stream) => stream.write(bytes),
+    /// What comes in pieces has to come in what is left of the time, however small the pieces.
+    fn hurry(&mut self) -> Result<()> {
+        let (started, limit) = self.exchange;
+        let left = limit.saturating_sub(started.elapsed());
+        if left.is_zero() {
+            return Err(fault::timeout(&self.address, "answer", limit));
         }
+        self.set_limit(left).map_err(|error| self.broken(&error))
     }
-}
 
-impl AsFd for Stream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tcp(stream) => stream.as_fd(),
-            Self::Unix(stream) => stream.as_fd(),
+    fn set_limit(&mut self, limit: Duration) -> io::Result<()> {
+        if limit != self.limit {
+            self.stream.set_timeouts(limit)?;
+            self.limit = limit;
         }
+        Ok(())
+    }
+
+    fn broken(&self, error: &io::Error) -> Error {
+        fault::broken(&self.address, error, self.exchange.1)
     }
 }

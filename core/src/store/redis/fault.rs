@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind as Io};
 use std::time::Duration;
 
 use crate::error::{Error, StoreErrorKind as Kind};
-use crate::store::dsn::RedisOptions;
+use crate::store::dsn::Address;
 
 /// An error line longer than this is cut.
 const MAX_LINE: usize = 200;
@@ -28,43 +28,53 @@ const CODES: &[(&str, Kind)] = &[
     ("can't access at least one of the keys", Kind::Noperm),
     ("OOM", Kind::Oom),
     ("MISCONF", Kind::Readonly),
+    ("NOREPLICAS", Kind::Readonly),
     ("WRONGTYPE", Kind::Wrongtype),
 ];
 
-pub(super) fn timeout(options: &RedisOptions, action: &str, limit: Duration) -> Error {
-    Error::unavailable(Kind::Timeout, format!("redis at {} did not {action} within {limit:?}", options.address))
+/// Not within `limit`.
+pub(super) fn timeout(address: &Address, action: &str, limit: Duration) -> Error {
+    Error::unavailable(Kind::Timeout, format!("redis at {address} did not {action} within {limit:?}"))
 }
 
-pub(super) fn connecting(options: &RedisOptions, error: &io::Error) -> Error {
+/// No connection, or none within `limit`.
+pub(super) fn connecting(address: &Address, error: &io::Error, limit: Duration) -> Error {
     if is_timeout(error) {
-        return timeout(options, "be connected to", options.connect_timeout);
+        return timeout(address, "be connected to", limit);
     }
-    let why = format!("redis at {} cannot be connected to: {error}", options.address);
-    Error::unavailable(Kind::Refused, why)
+    Error::unavailable(Kind::Refused, format!("redis at {address} cannot be connected to: {error}"))
 }
 
-pub(super) fn broken(options: &RedisOptions, error: &io::Error) -> Error {
+/// An exchange that broke, or was not over within `limit`.
+pub(super) fn broken(address: &Address, error: &io::Error, limit: Duration) -> Error {
     if is_timeout(error) {
-        return timeout(options, "answer", options.timeout);
+        return timeout(address, "answer", limit);
     }
-    let why = format!("the connection to redis at {} broke before an answer: {error}", options.address);
-    Error::unavailable(Kind::Closed, why)
+    Error::unavailable(Kind::Closed, format!("the connection to redis at {address} broke before an answer: {error}"))
 }
 
-pub(super) fn protocol(options: &RedisOptions, what: &str) -> Error {
-    Error::unavailable(Kind::Protocol, format!("redis at {} answered {what}", options.address))
+pub(super) fn protocol(address: &Address, what: &str) -> Error {
+    Error::unavailable(Kind::Protocol, format!("redis at {address} answered {what}"))
 }
 
 /// An error that the server itself reported.
-pub(super) fn server(options: &RedisOptions, line: &[u8]) -> Error {
+pub(super) fn server(address: &Address, line: &[u8]) -> Error {
     let line = String::from_utf8_lossy(&line[..line.len().min(MAX_LINE)]).into_owned();
     let kind = CODES.iter().find(|(code, _)| line.contains(code)).map_or(Kind::Protocol, |&(_, kind)| kind);
     let advice = if line.starts_with("CROSSSLOT") {
         "; on a cluster all policies of a limiter need one key, not one each"
+    } else if line.starts_with("MOVED") {
+        "; it is a node of a cluster: name it with redis+cluster://"
     } else {
         ""
     };
-    Error::unavailable(kind, format!("redis at {} answered with an error: {line}{advice}", options.address))
+    Error::unavailable(kind, format!("redis at {address} answered with an error: {line}{advice}"))
+}
+
+/// Nobody to be asked could say where a key's server is.
+pub(super) fn no_server(what: &str, last: Option<Error>) -> Error {
+    let why = last.map_or_else(String::new, |error| format!("; the last one asked: {error}"));
+    Error::unavailable(Kind::Refused, format!("{what}{why}"))
 }
 
 /// Whether an error of the server means that this connection leads to the wrong place for now.

@@ -1,158 +1,188 @@
-//! State on a Redis or Valkey server, changed by scripts.
+//! State on Redis or Valkey servers, changed by scripts.
+
+mod batch;
+
+mod cluster;
+
+mod command;
 
 mod connection;
 
+mod deadline;
+
 mod fault;
+
+mod node;
 
 mod pool;
 
+mod redirect;
+
+mod resolve;
+
 pub(crate) mod resp;
 
+mod route;
+
+mod sentinel;
+
+mod setup;
+
+mod slot;
+
+mod stream;
+
+mod tls;
+
+use std::thread;
 use std::time::{Duration, Instant};
 
-use smallvec::smallvec;
-
+use self::command::{Answer, answer};
 use self::connection::{Connection, Failure};
-use self::pool::Pool;
-use self::resp::Reply;
-use super::dsn::RedisOptions;
-use super::{Action, Charge, Operation, Store, StoreKind, TOKEN_LIFETIME, Verdicts, sealed};
-use crate::algorithm::{MAX_EXACT, MAX_SPAN_US, NEVER_US, Verdict};
-use crate::clock::{Clock as _, MAX_INSTANT_US, SystemClock};
+use self::deadline::Deadline;
+use self::node::Network;
+use self::redirect::Redirect;
+use self::resp::{Expected, Reply};
+use self::route::{Route, Target};
+use self::tls::Tls;
+use super::dsn::{RedisOptions, StoreClock};
+use super::{Operation, Store, StoreKind, Verdicts, sealed};
+use crate::clock::{Clock as _, SystemClock};
 use crate::error::{Error, Result, StoreErrorKind};
-use crate::lua::{self, Naming, Script};
+use crate::lua::Naming;
 
 /// How often a window of the calendar is looked up anew because the server's clock says another one is on.
 const MAX_CORRECTIONS: usize = 3;
 
-/// The beginning of the error for a script that the server does not know.
-const NOSCRIPT: &[u8] = b"NOSCRIPT";
+/// How often a command is sent on from server to server, or to one again with its script's text.
+const MAX_HOPS: usize = 16;
 
-/// Keeps state on one server. One decision is one `EVALSHA`: one write, one read.
+/// How long a slot that is being moved is given until its keys are together again.
+const TRY_AGAIN: Duration = Duration::from_millis(5);
+
+/// Keeps state on one server, or on the servers of a deployment. One decision is one `EVALSHA`: one write, one read.
 ///
-/// A command is sent again only when the server cannot have run it: after `NOSCRIPT`, or when a pooled connection took
-/// no byte of it. Whatever else fails is an error, and its connection is closed.
+/// A command is sent again only when the server cannot have run it: after `NOSCRIPT`, `MOVED`, `ASK` and `TRYAGAIN`, or
+/// when a connection took no byte of it. Whatever else fails is an error, and its connection is closed.
 #[derive(Debug)]
 pub struct RedisStore {
-    options: RedisOptions,
-    pool: Pool,
+    network: Network,
+    route: Route,
+}
+
+/// What came of sending a command.
+enum Sent<R> {
+    Done(R),
+    /// The server refused, and the connection is as good as before.
+    Refused(Error),
+    /// The command belongs elsewhere, or needs its script's text.
+    Elsewhere(Redirect),
+}
+
+/// How a command is sent.
+#[derive(Clone, Copy)]
+struct Way {
+    naming: Naming,
+    /// The node is to answer for a slot that it is only about to get.
+    asking: bool,
 }
 
 impl RedisStore {
-    /// A store on the server that `options` name; connects on first use.
-    pub fn new(options: RedisOptions) -> Self {
-        Self { pool: Pool::new(options.pool), options }
+    /// A store on the servers that `options` name; reads the files of certificates, and connects on first use.
+    pub fn new(options: RedisOptions) -> Result<Self> {
+        let tls = options.tls.as_ref().map(Tls::new).transpose()?;
+        let network = Network { options, tls };
+        Ok(Self { route: Route::new(&network), network })
     }
 
-    /// Where the server is and how it is talked to.
+    /// Where the servers are and how they are talked to.
     pub fn options(&self) -> &RedisOptions {
-        &self.options
+        &self.network.options
     }
 
     fn prefix(&self) -> &[u8] {
-        self.options.prefix.as_bytes()
+        self.network.options.prefix.as_bytes()
     }
 
-    /// Runs `exchanges` on one connection, a pooled one if there is a good one.
-    fn on_connection<R>(
+    /// Sends a command to where its key is, and on from there as the servers say.
+    fn call<R>(
         &self,
-        exchanges: impl Fn(&mut Connection, Instant) -> std::result::Result<R, Failure>,
+        key: Option<&[u8]>,
+        deadline: &Deadline,
+        encode: impl Fn(&mut Vec<u8>, Naming) -> Result<()>,
+        read: impl Fn(Reply) -> Option<R>,
     ) -> Result<R> {
-        let mut started = Instant::now();
-        while let Some(mut connection) = self.pool.take() {
-            if connection.is_stale(started) {
-                continue;
-            }
-            match exchanges(&mut connection, started) {
-                Ok(result) => {
-                    self.pool.put(connection);
-                    return Ok(result);
+        let mut target = self.route.target(key, &self.network, deadline)?;
+        let mut way = Way { naming: Naming::Sha, asking: false };
+        let mut now = deadline.started();
+        for _ in 0..MAX_HOPS {
+            let sent = target.on_connection(&self.network, deadline, now, |connection, now| {
+                send(connection, deadline, now, way, &encode, &read)
+            });
+            match sent {
+                Ok(Sent::Done(result)) => return Ok(result),
+                Ok(Sent::Refused(error)) => return Err(error),
+                Ok(Sent::Elsewhere(redirect)) => target = self.follow(redirect, target, &mut way, deadline)?,
+                Err(Failure::Unknown(error)) => {
+                    self.route.doubt(&error);
+                    return Err(error);
                 }
-                // The other idle connections are as old and as dead; a new one tells whether the server is back.
-                Err(Failure::NotSent(_)) => self.pool.clear(),
-                Err(Failure::Unknown(error)) => return Err(error),
+                Err(Failure::NotSent(error)) => {
+                    match self.route.instead_of(&target, &error, key, &self.network, deadline) {
+                        Some(other) => (target, way.asking) = (other, false),
+                        None => return Err(error),
+                    }
+                }
             }
+            now = Instant::now();
         }
-        let mut connection = Connection::open(&self.options)?;
-        started = Instant::now();
-        let result = exchanges(&mut connection, started).map_err(Failure::into_error)?;
-        self.pool.put(connection);
-        Ok(result)
+        Err(Error::unavailable(StoreErrorKind::Loading, "the command was sent on from server to server without end"))
     }
 
-    /// A reply that is an error becomes one; it leaves the connection in order, unless it leads to the wrong place.
-    fn settled<R>(&self, reply: Reply, read: impl Fn(Reply) -> Option<R>) -> std::result::Result<Result<R>, Failure> {
-        let error = match reply {
-            Reply::Error(line) => fault::server(&self.options, &line),
-            reply => match read(reply) {
-                Some(result) => return Ok(Ok(result)),
-                None => fault::protocol(&self.options, "with numbers that make no decision"),
-            },
+    /// Where a command goes next, and how.
+    fn follow<'a>(
+        &'a self,
+        redirect: Redirect,
+        target: Target<'a>,
+        way: &mut Way,
+        deadline: &Deadline,
+    ) -> Result<Target<'a>> {
+        let (next, next_way) = match &redirect {
+            Redirect::Text => (Some(target), Way { naming: Naming::Text, ..*way }),
+            Redirect::Moved { slot, address } => {
+                (self.route.moved(*slot, address, &self.network), Way { naming: Naming::Sha, asking: false })
+            }
+            Redirect::Ask { address } => {
+                (self.route.at(address, &self.network), Way { naming: Naming::Sha, asking: true })
+            }
+            Redirect::Later => {
+                if deadline.left(Instant::now()) < TRY_AGAIN * 2 {
+                    let why = "the slot of the key is being moved to another node";
+                    return Err(Error::unavailable(StoreErrorKind::Loading, why));
+                }
+                thread::sleep(TRY_AGAIN);
+                (Some(target), *way)
+            }
         };
-        if fault::spoils_connection(&error) { Err(Failure::Unknown(error)) } else { Ok(Err(error)) }
+        *way = next_way;
+        next.ok_or_else(|| {
+            let why = "the server is a node of a cluster: name it with redis+cluster:// instead of redis://";
+            Error::unavailable(StoreErrorKind::Protocol, why)
+        })
     }
 
-    /// Writes the command of a decision. `now_us` is for windows that only this side can find in the calendar.
-    fn encode(&self, command: &mut Vec<u8>, naming: Naming, operation: &Operation<'_>, now_us: u64) -> Result<()> {
-        let Operation { action, charges, cost, token, .. } = *operation;
-        let several = charges.len() > 1;
-        // The common call is spared its own numbers: the script takes them for these.
-        let usual = (action, cost, operation.now_us, token, several) == (Action::Allow, 1, None, None, false);
-        let script = if several { Script::several() } else { Script::of(charges[0].policy.machine()) };
-        command.clear();
-        let keys = charges.len() + usize::from(token.is_some());
-        script.write_head(command, naming, keys, charges.len() + usize::from(!usual));
-        for key in charges.iter().map(|charge| charge.key).chain(token) {
-            resp::bulk_joined(command, self.prefix(), key);
-        }
-        let (verb, max_wait_us) = match action {
-            Action::Peek => (0, 0),
-            Action::Allow => (1, 0),
-            Action::Reserve { max_wait_us } => (2, max_wait_us.min(MAX_SPAN_US)),
-            Action::Refund => (3, 0),
-        };
-        let lifetime_ms = token.map_or(0, |_| u64::try_from(TOKEN_LIFETIME.as_millis()).unwrap_or(0));
-        let call = [verb, cost, max_wait_us, operation.now_us.unwrap_or(0), lifetime_ms];
-        if several {
-            lua::numbers(command, call.into_iter());
-        }
-        charges.iter().try_for_each(|charge| charge.policy.write_lua_numbers(command, now_us, several))?;
-        if !several && !usual {
-            lua::numbers(command, call.into_iter());
-        }
-        Ok(())
-    }
-
-    /// Runs the script, by its hash, and by its text where the server does not know it.
-    fn run(
-        &self,
-        connection: &mut Connection,
-        started: Instant,
-        operation: &Operation<'_>,
-        now_us: u64,
-    ) -> std::result::Result<Reply, Failure> {
-        self.encode(&mut connection.command, Naming::Sha, operation, now_us).map_err(Failure::Unknown)?;
-        let reply = connection.exchange(&self.options, started)?;
-        if !matches!(&reply, Reply::Error(line) if line.starts_with(NOSCRIPT)) {
-            return Ok(reply);
-        }
-        // The server has not run anything, so this is no second try.
-        self.encode(&mut connection.command, Naming::Text, operation, now_us).map_err(Failure::Unknown)?;
-        connection.exchange(&self.options, started).map_err(|failure| Failure::Unknown(failure.into_error()))
-    }
-}
-
-impl Store for RedisStore {
-    fn decide(&self, operation: &Operation<'_>) -> Result<Verdicts> {
-        // Only windows of a calendar depend on it; whoever has none is not made to read the clock.
-        let calendar = operation.charges.iter().any(|charge| charge.policy.needs_wall_clock());
-        let mut now_us = operation.now_us.unwrap_or_else(|| if calendar { SystemClock.now_us() } else { 0 });
+    /// Decides within a deadline that is running already.
+    fn decide_within(&self, operation: &Operation<'_>, deadline: &Deadline) -> Result<Verdicts> {
+        self.route.check_keys(keys_of(operation))?;
+        let mut now_us = calendar_time(operation);
         for _ in 0..MAX_CORRECTIONS {
             let decide = || {
-                self.on_connection(|connection, started| {
-                    let reply = self.run(connection, started, operation, now_us)?;
-                    self.settled(reply, |reply| answer(&reply, operation))
-                })?
+                self.call(
+                    operation.charges.first().map(|charge| charge.key),
+                    deadline,
+                    |out, naming| command::encode(out, self.prefix(), naming, operation, now_us),
+                    |reply| answer(&reply, operation),
+                )
             };
             let answer = match decide() {
                 // What was taken is remembered under the token, so asking again takes nothing twice.
@@ -169,102 +199,115 @@ impl Store for RedisStore {
         Err(Error::internal("the server's clock and this one's do not agree on a window of the calendar"))
     }
 
+    /// The operation at the time it is decided at: the caller's, where the server is not to be asked for its own.
+    fn timed<'a>(&self, operation: &Operation<'a>) -> Operation<'a> {
+        match self.network.options.clock {
+            StoreClock::Server => *operation,
+            StoreClock::Caller => Operation {
+                now_us: Some(operation.now_us.unwrap_or_else(|| SystemClock.now_us())),
+                ..*operation
+            },
+        }
+    }
+}
+
+/// Sends a command on a connection and reads its reply.
+fn send<R>(
+    connection: &mut Connection,
+    deadline: &Deadline,
+    now: Instant,
+    way: Way,
+    encode: impl Fn(&mut Vec<u8>, Naming) -> Result<()>,
+    read: impl Fn(Reply) -> Option<R>,
+) -> std::result::Result<Sent<R>, Failure> {
+    connection.command.clear();
+    if way.asking {
+        command::word(&mut connection.command, b"ASKING");
+    }
+    encode(&mut connection.command, way.naming).map_err(Failure::Unknown)?;
+    let reply = if way.asking {
+        connection.begin(now, deadline.of_exchange(now))?;
+        let granted = connection.next_reply(Expected::Answer, false).map_err(Failure::Unknown)?;
+        let reply = connection.next_reply(Expected::Answer, true).map_err(Failure::Unknown)?;
+        if let Reply::Error(_) = granted { granted } else { reply }
+    } else {
+        connection.exchange(deadline, now, Expected::Answer)?
+    };
+    settled(reply, connection.address(), read)
+}
+
+/// A reply that is an error becomes one; it leaves the connection in order, unless it leads to the wrong place.
+fn settled<R>(
+    reply: Reply,
+    address: &super::dsn::Address,
+    read: impl Fn(Reply) -> Option<R>,
+) -> std::result::Result<Sent<R>, Failure> {
+    if let Reply::Error(line) = &reply {
+        if let Some(redirect) = Redirect::of(&reply, address) {
+            return Ok(Sent::Elsewhere(redirect));
+        }
+        let error = fault::server(address, line);
+        return if fault::spoils_connection(&error) { Err(Failure::Unknown(error)) } else { Ok(Sent::Refused(error)) };
+    }
+    match read(reply) {
+        Some(result) => Ok(Sent::Done(result)),
+        None => Err(Failure::Unknown(fault::protocol(address, "with numbers that make no decision"))),
+    }
+}
+
+/// All keys that a command names.
+fn keys_of<'a>(operation: &Operation<'a>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    operation.charges.iter().map(|charge| charge.key).chain(operation.token)
+}
+
+/// The instant at which windows of a calendar are looked up; whoever has none is not made to read the clock.
+fn calendar_time(operation: &Operation<'_>) -> u64 {
+    let calendar = operation.charges.iter().any(|charge| charge.policy.needs_wall_clock());
+    operation.now_us.unwrap_or_else(|| if calendar { SystemClock.now_us() } else { 0 })
+}
+
+impl Store for RedisStore {
+    fn decide(&self, operation: &Operation<'_>) -> Result<Verdicts> {
+        self.decide_within(&self.timed(operation), &Deadline::start(&self.network.options))
+    }
+
+    fn decide_many(&self, operations: &[Operation<'_>]) -> Vec<Result<Verdicts>> {
+        self.decide_in_batch(operations)
+    }
+
     fn reset(&self, key: &[u8]) -> Result<()> {
-        self.on_connection(|connection, started| {
-            connection.command.clear();
-            resp::array(&mut connection.command, 2);
-            resp::bulk(&mut connection.command, b"DEL");
-            resp::bulk_joined(&mut connection.command, self.prefix(), key);
-            let reply = connection.exchange(&self.options, started)?;
-            self.settled(reply, |reply| matches!(reply, Reply::Integer(0 | 1)).then_some(()))
-        })?
+        self.call(
+            Some(key),
+            &Deadline::start(&self.network.options),
+            |out, _| {
+                command::delete(out, self.prefix(), key);
+                Ok(())
+            },
+            |reply| matches!(reply, Reply::Integer(0 | 1)).then_some(()),
+        )
     }
 
     fn ping(&self) -> Result<Duration> {
-        self.on_connection(|connection, _| {
-            connection.command.clear();
-            resp::array(&mut connection.command, 1);
-            resp::bulk(&mut connection.command, b"PING");
-            let started = Instant::now();
-            let reply = connection.exchange(&self.options, started)?;
-            self.settled(reply, |reply| {
-                matches!(reply, Reply::Status(status) if status == b"PONG").then(|| started.elapsed())
-            })
-        })?
+        let started = std::cell::Cell::new(Instant::now());
+        self.call(
+            None,
+            &Deadline::start(&self.network.options),
+            |out, _| {
+                command::word(out, b"PING");
+                started.set(Instant::now());
+                Ok(())
+            },
+            |reply| matches!(reply, Reply::Status(status) if status == b"PONG").then(|| started.get().elapsed()),
+        )
     }
 
     fn kind(&self) -> StoreKind {
-        StoreKind::Redis
+        self.route.kind()
     }
 
     fn idle_connections(&self) -> usize {
-        self.pool.len()
+        self.route.idle_connections()
     }
 }
 
 impl sealed::Sealed for RedisStore {}
-
-/// What a script says.
-enum Answer {
-    Verdicts(Verdicts),
-    /// By the server's time another window of the calendar is on; nothing was done.
-    Elsewhen(u64),
-}
-
-/// A script's reply as verdicts, if it can be some.
-fn answer(reply: &Reply, operation: &Operation<'_>) -> Option<Answer> {
-    let bytes = match reply {
-        Reply::Bulk(bytes) if bytes.len() == operation.charges.len() * 40 => bytes,
-        &Reply::Integer(now_us) if operation.charges.iter().any(|charge| charge.policy.needs_wall_clock()) => {
-            return u64::try_from(now_us).ok().filter(|&now_us| now_us < MAX_INSTANT_US).map(Answer::Elsewhen);
-        }
-        _ => return None,
-    };
-    if let [charge] = operation.charges {
-        // The common case, without iterators that the compiler does not see through.
-        return limited(bytes, charge, operation).map(|verdict| Answer::Verdicts(smallvec![verdict]));
-    }
-    let verdicts = bytes.chunks_exact(40).zip(operation.charges);
-    verdicts.map(|(bytes, charge)| limited(bytes, charge, operation)).collect::<Option<_>>().map(Answer::Verdicts)
-}
-
-/// One verdict, within the limit of its policy.
-fn limited(bytes: &[u8], charge: &Charge<'_>, operation: &Operation<'_>) -> Option<Verdict> {
-    let limit = charge.policy.limit();
-    let mut verdict = verdict(bytes)?;
-    if operation.token.is_some() {
-        // What is remembered may be of a policy with a higher limit.
-        verdict.remaining = verdict.remaining.min(limit);
-    }
-    (verdict.remaining <= limit).then_some(verdict)
-}
-
-fn verdict(bytes: &[u8]) -> Option<Verdict> {
-    let mut numbers = bytes.chunks_exact(8).map(|bytes| bytes.try_into().map_or(f64::NAN, f64::from_le_bytes));
-    let allowed = match exact(numbers.next()?)? {
-        flag @ (0 | 1) => flag == 1,
-        _ => return None,
-    };
-    let remaining = exact(numbers.next()?)?;
-    let retry_after_us = match numbers.next()? {
-        -1.0 => NEVER_US,
-        us => exact(us)?,
-    };
-    let (reset_after_us, delay_us) = (exact(numbers.next()?)?, exact(numbers.next()?)?);
-    // Passing means waiting for nothing, and the other way round: whatever says otherwise is no decision of ours.
-    (allowed == (retry_after_us == 0)).then_some(Verdict {
-        allowed,
-        remaining,
-        retry_after_us,
-        reset_after_us,
-        delay_us,
-    })
-}
-
-/// A double as the whole number it has to be, below 2^53.
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::float_cmp)]
-fn exact(number: f64) -> Option<u64> {
-    // A cast from float saturates, and takes NaN to 0; neither gives the same float again.
-    let whole = number as u64;
-    (whole < MAX_EXACT && whole as f64 == number).then_some(whole)
-}

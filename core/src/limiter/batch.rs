@@ -1,0 +1,38 @@
+//! Many calls at once.
+
+use super::prepared::{Charges, Prepared};
+use super::{Call, Limiter};
+use crate::decision::Decision;
+use crate::error::Result;
+use crate::store::Operation;
+
+impl Limiter {
+    /// [`allow`](Self::allow) for each pair of a key and a cost, in order, in as few round trips as the store allows: one
+    /// per server. Each decision stands alone; one that is denied changes nothing for the others.
+    ///
+    /// Fails as a whole, before anything is asked, when an argument is wrong; else each has an outcome of its own.
+    ///
+    /// ```
+    /// use ratelimit_core::{Limiter, Policy, store};
+    ///
+    /// let limiter = Limiter::new(Policy::token_bucket(5, 1.0, 60.0)?, store::memory(1_000)?)?;
+    /// let outcomes = limiter.allow_many(&[("a", 3), ("b", 6), ("a", 3)])?;
+    /// let allowed: Vec<bool> = outcomes.into_iter().flatten().map(|decision| decision.allowed()).collect();
+    /// assert_eq!(allowed, [true, false, false]);
+    /// # Ok::<(), ratelimit_core::Error>(())
+    /// ```
+    pub fn allow_many<K: AsRef<[u8]>>(&self, calls: &[(K, i64)]) -> Result<Vec<Result<Decision>>> {
+        let calls: Vec<Call<'_>> = calls.iter().map(|(key, cost)| Call::allow(key.as_ref(), *cost)).collect();
+        self.decide_many(&calls)
+    }
+
+    /// [`allow_many`](Self::allow_many) for calls of all kinds.
+    pub fn decide_many(&self, calls: &[Call<'_>]) -> Result<Vec<Result<Decision>>> {
+        let prepared: Vec<Prepared> = calls.iter().map(|call| self.prepare(call)).collect::<Result<_>>()?;
+        let charges: Vec<Charges<'_>> = prepared.iter().map(|call| call.charges(&self.policies)).collect();
+        let operations: Vec<Operation<'_>> =
+            prepared.iter().zip(&charges).map(|(call, charges)| call.operation(charges)).collect();
+        let outcomes = self.store.decide_many(&operations).into_iter().zip(&operations);
+        Ok(outcomes.map(|(outcome, operation)| self.settle(outcome, operation)).collect())
+    }
+}

@@ -1,0 +1,51 @@
+//! A call whose arguments have been checked and whose keys have been formed.
+
+use smallvec::SmallVec;
+
+use super::{Call, Limiter, valid_cost};
+use crate::error::Result;
+use crate::key::StoredKey;
+use crate::policy::Policy;
+use crate::store::{Action, Charge, Operation};
+
+/// What a store has to be told, owned, so that it may be told later or together with others.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    action: Action,
+    keys: SmallVec<[StoredKey; 1]>,
+    token: Option<StoredKey>,
+    cost: u64,
+    now_us: Option<u64>,
+}
+
+/// The charges of one call.
+pub(super) type Charges<'a> = SmallVec<[Charge<'a>; 4]>;
+
+impl Prepared {
+    pub(super) fn charges<'a>(&'a self, policies: &'a [Policy]) -> Charges<'a> {
+        policies.iter().zip(&self.keys).map(|(policy, key)| Charge { policy, key }).collect()
+    }
+
+    pub(super) fn token(&self) -> Option<&[u8]> {
+        self.token.as_deref()
+    }
+
+    pub(super) fn operation<'a>(&'a self, charges: &'a [Charge<'a>]) -> Operation<'a> {
+        Operation { action: self.action, charges, cost: self.cost, now_us: self.now_us, token: self.token() }
+    }
+}
+
+impl Limiter {
+    /// Checks a call's arguments and forms its keys; asks the store nothing.
+    pub(super) fn prepare(&self, call: &Call<'_>) -> Result<Prepared> {
+        let cost = valid_cost(call.cost)?;
+        if let Action::Reserve { .. } = call.action {
+            self.policies.iter().try_for_each(Policy::check_reserves)?;
+        }
+        let keys = self.keys(&call.keys)?;
+        // A look is never charged, so it has nothing to remember.
+        let token = call.token.filter(|_| call.action != Action::Peek);
+        let token = token.map(|token| self.token(&keys, token, call.action)).transpose()?;
+        Ok(Prepared { action: call.action, keys, token, cost, now_us: self.now_us(call)? })
+    }
+}

@@ -1,0 +1,131 @@
+//! A decision as a command, and its reply as verdicts.
+
+use smallvec::smallvec;
+
+use super::resp::{self, Reply};
+use crate::algorithm::{MAX_EXACT, MAX_SPAN_US, NEVER_US, Verdict};
+use crate::clock::MAX_INSTANT_US;
+use crate::error::Result;
+use crate::lua::{self, Naming, Script};
+use crate::store::{Action, Charge, Operation, TOKEN_LIFETIME, Verdicts};
+
+/// What a script says.
+pub(super) enum Answer {
+    Verdicts(Verdicts),
+    /// By the server's time another window of the calendar is on; nothing was done.
+    Elsewhen(u64),
+}
+
+/// The script that carries an operation out.
+pub(super) fn script_of(operation: &Operation<'_>) -> &'static Script {
+    match operation.charges {
+        [charge] => Script::of(charge.policy.machine()),
+        _ => Script::several(),
+    }
+}
+
+/// Appends the command of a decision. `now_us` is for windows that only this side can find in the calendar.
+pub(super) fn encode(
+    command: &mut Vec<u8>,
+    prefix: &[u8],
+    naming: Naming,
+    operation: &Operation<'_>,
+    now_us: u64,
+) -> Result<()> {
+    let Operation { action, charges, cost, token, .. } = *operation;
+    let several = charges.len() > 1;
+    // The common call is spared its own numbers: the script takes them for these.
+    let usual = (action, cost, operation.now_us, token, several) == (Action::Allow, 1, None, None, false);
+    let keys = charges.len() + usize::from(token.is_some());
+    script_of(operation).write_head(command, naming, keys, charges.len() + usize::from(!usual));
+    for key in charges.iter().map(|charge| charge.key).chain(token) {
+        resp::bulk_joined(command, prefix, key);
+    }
+    let (verb, max_wait_us) = match action {
+        Action::Peek => (0, 0),
+        Action::Allow => (1, 0),
+        Action::Reserve { max_wait_us } => (2, max_wait_us.min(MAX_SPAN_US)),
+        Action::Refund => (3, 0),
+    };
+    let lifetime_ms = token.map_or(0, |_| u64::try_from(TOKEN_LIFETIME.as_millis()).unwrap_or(0));
+    let call = [verb, cost, max_wait_us, operation.now_us.unwrap_or(0), lifetime_ms];
+    if several {
+        lua::numbers(command, call.into_iter());
+    }
+    charges.iter().try_for_each(|charge| charge.policy.write_lua_numbers(command, now_us, several))?;
+    if !several && !usual {
+        lua::numbers(command, call.into_iter());
+    }
+    Ok(())
+}
+
+/// Appends the command that forgets a key.
+pub(super) fn delete(command: &mut Vec<u8>, prefix: &[u8], key: &[u8]) {
+    resp::array(command, 2);
+    resp::bulk(command, b"DEL");
+    resp::bulk_joined(command, prefix, key);
+}
+
+/// Appends a command of one word.
+pub(super) fn word(command: &mut Vec<u8>, word: &[u8]) {
+    resp::array(command, 1);
+    resp::bulk(command, word);
+}
+
+/// A script's reply as verdicts, if it can be some.
+pub(super) fn answer(reply: &Reply, operation: &Operation<'_>) -> Option<Answer> {
+    let bytes = match reply {
+        Reply::Bulk(bytes) if bytes.len() == operation.charges.len() * 40 => bytes,
+        &Reply::Integer(now_us) if operation.charges.iter().any(|charge| charge.policy.needs_wall_clock()) => {
+            return u64::try_from(now_us).ok().filter(|&now_us| now_us < MAX_INSTANT_US).map(Answer::Elsewhen);
+        }
+        _ => return None,
+    };
+    if let [charge] = operation.charges {
+        // The common case, without iterators that the compiler does not see through.
+        return limited(bytes, charge, operation).map(|verdict| Answer::Verdicts(smallvec![verdict]));
+    }
+    let verdicts = bytes.chunks_exact(40).zip(operation.charges);
+    verdicts.map(|(bytes, charge)| limited(bytes, charge, operation)).collect::<Option<_>>().map(Answer::Verdicts)
+}
+
+/// One verdict, within the limit of its policy.
+fn limited(bytes: &[u8], charge: &Charge<'_>, operation: &Operation<'_>) -> Option<Verdict> {
+    let limit = charge.policy.limit();
+    let mut verdict = verdict(bytes)?;
+    if operation.token.is_some() {
+        // What is remembered may be of a policy with a higher limit.
+        verdict.remaining = verdict.remaining.min(limit);
+    }
+    (verdict.remaining <= limit).then_some(verdict)
+}
+
+fn verdict(bytes: &[u8]) -> Option<Verdict> {
+    let mut numbers = bytes.chunks_exact(8).map(|bytes| bytes.try_into().map_or(f64::NAN, f64::from_le_bytes));
+    let allowed = match exact(numbers.next()?)? {
+        flag @ (0 | 1) => flag == 1,
+        _ => return None,
+    };
+    let remaining = exact(numbers.next()?)?;
+    let retry_after_us = match numbers.next()? {
+        -1.0 => NEVER_US,
+        us => exact(us)?,
+    };
+    let (reset_after_us, delay_us) = (exact(numbers.next()?)?, exact(numbers.next()?)?);
+    // Passing means waiting for nothing, and the other way round: whatever says otherwise is no decision of ours.
+    (allowed == (retry_after_us == 0)).then_some(Verdict {
+        allowed,
+        remaining,
+        retry_after_us,
+        reset_after_us,
+        delay_us,
+    })
+}
+
+/// A double as the whole number it has to be, below 2^53.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::float_cmp)]
+fn exact(number: f64) -> Option<u64> {
+    // A cast from float saturates, and takes NaN to 0; neither gives the same float again.
+    let whole = number as u64;
+    (whole < MAX_EXACT && whole as f64 == number).then_some(whole)
+}
