@@ -61,7 +61,7 @@ impl Store {
         let prefix = prefix.utf8("prefix")?;
         let options = options.with_timeouts(timeout, connect_timeout);
         let options = if prefix == DEFAULT_PREFIX { options } else { options.and_then(|o| o.with_prefix(&prefix)) };
-        let store = options.and_then(|options| store::open_parsed(Dsn::Redis(options)));
+        let store = options.and_then(|options| store::open_parsed(Dsn::Redis(Box::new(options))));
         store.map(Self).map_err(|error| exception::from_core(&error))
     }
 
@@ -85,7 +85,7 @@ pub(crate) fn resolve(argument: &'static str, value: &Zval) -> PhpResult<Arc<dyn
     } else if let Some(store) = value.object().and_then(ZendClassObject::<Store>::from_zend_obj) {
         Ok(store.0.clone())
     } else {
-        store::open_parsed(Dsn::Redis(place(argument, KINDS, value)?))
+        store::open_parsed(Dsn::Redis(Box::new(place(argument, KINDS, value)?)))
     };
     opened.map_err(|error| exception::from_core(&error))
 }
@@ -120,7 +120,7 @@ impl Place {
 
     fn of_dsn(dsn: &str) -> PhpResult<RedisOptions> {
         match dsn.parse::<Dsn>() {
-            Ok(Dsn::Redis(options)) => Ok(options),
+            Ok(Dsn::Redis(options)) => Ok(*options),
             Ok(_) => Err(wrong_kind("redis", "the DSN of a Redis server", "another store's")),
             Err(error) => Err(exception::from_core(&error)),
         }

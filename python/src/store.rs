@@ -66,11 +66,11 @@ impl Store {
         let timeout = timeout.or(options.timeout.as_secs_f64(), |value| real(KIND, "timeout", value))?;
         let connect_timeout =
             connect_timeout.or(options.connect_timeout.as_secs_f64(), |value| real(KIND, "connect_timeout", value))?;
-        let mut options = options.with_timeouts(timeout, connect_timeout).or_raise()?;
+        let mut options = (*options).with_timeouts(timeout, connect_timeout).or_raise()?;
         if let Some(prefix) = prefix {
             options = options.with_prefix(prefix).or_raise()?;
         }
-        core::store::open_parsed(Dsn::Redis(options)).map(Self).or_raise()
+        core::store::open_parsed(Dsn::Redis(Box::new(options))).map(Self).or_raise()
     }
 
     /// Seconds that a round trip takes. Raises `StoreUnavailable`.
@@ -99,7 +99,7 @@ pub(crate) fn named(argument: &'static str, store: Option<&Bound<'_, PyAny>>) ->
         return core::store::open(dsn.to_str()?).or_raise();
     }
     if let Some(options) = redis_client::options(argument, store)? {
-        return core::store::open_parsed(Dsn::Redis(options)).or_raise();
+        return core::store::open_parsed(Dsn::Redis(Box::new(options))).or_raise();
     }
     let expected = "must be None, a DSN, a Store or a redis.Redis";
     Err(PyTypeError::new_err(format!("{argument} {expected}, got {}", type_name(store))))

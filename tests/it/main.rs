@@ -33,6 +33,15 @@ mod redis_life;
 /// A network that drops, delays, truncates and garbles.
 mod redis_faults;
 
+/// The primary that sentinels name.
+mod redis_sentinel;
+
+/// The nodes of a cluster, and slots that move between them.
+mod redis_cluster;
+
+/// Encrypted connections.
+mod redis_tls;
+
 /// What is answered when the store is not there.
 mod failure_rule;
 

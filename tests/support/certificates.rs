@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use tempfile::TempDir;
 
 /// An authority, a server's certificate for `localhost` and 127.0.0.1, and a client's, as PEM files.
@@ -22,8 +22,12 @@ impl Certificates {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let write = |name: &str, text: String| fs::write(folder.path().join(name), text).expect("a file");
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+        // Each authority has a name of its own, by which certificates say who issued them.
+        let name = format!("Authority of {}", folder.path().display());
+        params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("an authority");
+        let authority =
+            CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("an authority");
         write("ca.pem", authority.pem());
         let server = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         for (name, subjects, purpose) in [

@@ -1,5 +1,6 @@
 //! A real primary with a replica, watched by real sentinels.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
@@ -55,10 +56,10 @@ impl Sentinels {
                 folder.path().display()
             );
             if let Some(password) = password {
-                lines += &format!("sentinel auth-pass {MASTER} {password}\n");
+                let _ = writeln!(lines, "sentinel auth-pass {MASTER} {password}");
             }
             if let Some(password) = sentinel_password {
-                lines += &format!("requirepass {password}\nsentinel sentinel-pass {password}\n");
+                let _ = writeln!(lines, "requirepass {password}\nsentinel sentinel-pass {password}");
             }
             fs::write(&file, lines).expect("a configuration");
             let command = Command::new("redis-server").arg(&file).arg("--sentinel").stdout(Stdio::null()).spawn();
@@ -89,6 +90,11 @@ impl Sentinels {
     /// The data servers: the primary of the beginning, and its replica.
     pub fn servers(&mut self) -> &mut [RedisServer] {
         &mut self.servers
+    }
+
+    /// The port of a sentinel.
+    pub fn sentinel_port(&self, index: usize) -> u16 {
+        self.ports[index]
     }
 
     /// Ends one sentinel.

@@ -51,6 +51,18 @@ impl RedisServer {
         server
     }
 
+    /// Whether this server knows an option at all: not every build of it has encryption.
+    ///
+    /// # Panics
+    ///
+    /// When there is no server.
+    pub fn knows_option(option: &str) -> bool {
+        let output = Command::new("redis-server").args([option, "not-a-value", "--port", "0"]).output();
+        let output = output.expect("redis-server is installed");
+        let said = [output.stdout, output.stderr].concat();
+        !String::from_utf8_lossy(&said).contains("Bad directive")
+    }
+
     fn launch(&mut self) {
         let log = self.folder.path().join("log");
         let output = File::create(&log).expect("a log");

@@ -46,7 +46,7 @@ pub enum Dsn {
         max_keys: usize,
     },
     /// Redis or Valkey servers.
-    Redis(RedisOptions),
+    Redis(Box<RedisOptions>),
 }
 
 impl FromStr for Dsn {
@@ -58,7 +58,7 @@ impl FromStr for Dsn {
             return memory(&parts);
         }
         match RedisOptions::of_parts(&parts) {
-            Some(options) => options.map(Self::Redis),
+            Some(options) => options.map(|options| Self::Redis(Box::new(options))),
             None => Err(Error::invalid_store(format!(
                 "the store's scheme must be memory, redis, rediss, redis+unix, redis+sentinel or redis+cluster, got {:?}",
                 parts.scheme
@@ -99,7 +99,7 @@ mod tests {
 
     fn redis(dsn: &str) -> RedisOptions {
         match dsn.parse() {
-            Ok(Dsn::Redis(options)) => options,
+            Ok(Dsn::Redis(options)) => *options,
             other => panic!("{dsn}: {other:?}"),
         }
     }
@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn sentinels_and_cluster_nodes_are_lists() {
-        let options = redis("redis+sentinel://u:p@s1,s2:7,[::1]:8/mymaster/5?sentinel_username=su&sentinel_password=sp");
+        let options =
+            redis("redis+sentinel://u:p@s1,s2:7,[::1]:8/mymaster/5?sentinel_username=su&sentinel_password=sp");
         assert_eq!(
             options.servers,
             Servers::Sentinel {

@@ -55,7 +55,7 @@ impl Open {
         }
         let store: Arc<dyn Store> = match &dsn {
             Dsn::Memory { max_keys } => Arc::new(MemoryStore::new(*max_keys)?),
-            Dsn::Redis(options) => Arc::new(RedisStore::new(options.clone())?),
+            Dsn::Redis(options) => Arc::new(RedisStore::new((**options).clone())?),
         };
         self.make_room();
         self.by_dsn.insert(dsn, store.clone());

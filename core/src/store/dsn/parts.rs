@@ -30,7 +30,8 @@ pub(super) struct Credentials {
 impl<'a> Parts<'a> {
     pub(super) fn of(text: &'a str) -> Result<Self> {
         // The text may hold a password, so no error repeats all of it.
-        let no_dsn = "the store must be named by a DSN such as memory: or redis://127.0.0.1:6379/0; this one has no scheme";
+        let no_dsn =
+            "the store must be named by a DSN such as memory: or redis://127.0.0.1:6379/0; this one has no scheme";
         let (scheme, rest) = text.split_once(':').ok_or_else(|| Error::invalid_store(no_dsn))?;
         let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
             && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));

@@ -186,13 +186,15 @@ impl RedisOptions {
     }
 
     fn one(parts: &Parts<'_>, encrypted: bool) -> Result<Self> {
-        let options = Self::new(parts.host_alone(DEFAULT_PORT)?).from_authority(parts, encrypted)?;
+        let options = Self::new(parts.host_alone(DEFAULT_PORT)?).with_authority(parts, encrypted)?;
         options.with_database(&parts.path_elements()?)?.with_options(parts)
     }
 
     fn unix(parts: &Parts<'_>, encrypted: bool) -> Result<Self> {
         if encrypted {
-            return Err(Error::invalid_store("a socket of this host is not encrypted: write redis+unix, not rediss+unix"));
+            return Err(Error::invalid_store(
+                "a socket of this host is not encrypted: write redis+unix, not rediss+unix",
+            ));
         }
         if parts.has_host() {
             let advice = "must be absolute: a redis+unix DSN has three slashes, redis+unix:///run/redis.sock";
@@ -208,17 +210,18 @@ impl RedisOptions {
     fn sentinel(parts: &Parts<'_>, encrypted: bool) -> Result<Self> {
         let elements = parts.path_elements()?;
         let Some((master, rest)) = elements.split_first() else {
-            let advice = "is missing: a redis+sentinel DSN names what the sentinels watch, redis+sentinel://h1,h2/mymaster";
+            let advice =
+                "is missing: a redis+sentinel DSN names what the sentinels watch, redis+sentinel://h1,h2/mymaster";
             return Err(invalid("master", advice));
         };
         let sentinels = parts.hosts(DEFAULT_SENTINEL_PORT)?;
         let servers = Servers::Sentinel { sentinels, master: master.clone(), username: None, password: None };
-        Self::of(servers).from_authority(parts, encrypted)?.with_database(rest)?.with_options(parts)
+        Self::of(servers).with_authority(parts, encrypted)?.with_database(rest)?.with_options(parts)
     }
 
     fn cluster(parts: &Parts<'_>, encrypted: bool) -> Result<Self> {
         let servers = Servers::Cluster { seeds: parts.hosts(DEFAULT_PORT)? };
-        let options = Self::of(servers).from_authority(parts, encrypted)?;
+        let options = Self::of(servers).with_authority(parts, encrypted)?;
         let options = options.with_database(&parts.path_elements()?)?.with_options(parts)?;
         if options.database != 0 {
             return Err(invalid("database", format!("must be 0 on a cluster, got {}", options.database)));
@@ -226,7 +229,7 @@ impl RedisOptions {
         Ok(options)
     }
 
-    fn from_authority(self, parts: &Parts<'_>, encrypted: bool) -> Result<Self> {
+    fn with_authority(self, parts: &Parts<'_>, encrypted: bool) -> Result<Self> {
         parts.check_path()?;
         let credentials = parts.credentials()?;
         let tls = encrypted.then(TlsOptions::default);
@@ -305,7 +308,9 @@ impl RedisOptions {
 
     fn with_tls_option(&mut self, name: &str, value: String) -> Result<()> {
         let Some(tls) = &mut self.tls else {
-            return Err(Error::invalid_store(format!("the option {name:?} needs an encrypted connection: write rediss")));
+            return Err(Error::invalid_store(format!(
+                "the option {name:?} needs an encrypted connection: write rediss"
+            )));
         };
         match name {
             "ca" => tls.ca = Some(value.into()),

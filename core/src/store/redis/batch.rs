@@ -158,9 +158,9 @@ impl RedisStore {
         for (at, &index) in part.members.iter().enumerate() {
             let operation = &operations[index];
             let reply = connection.next_reply(Expected::Answer, at + 1 == part.members.len());
-            let settled = reply.map_err(Failure::Unknown).and_then(|reply: Reply| {
-                settled(reply, connection.address(), |reply| answer(&reply, operation))
-            });
+            let settled = reply
+                .map_err(Failure::Unknown)
+                .and_then(|reply: Reply| settled(reply, connection.address(), |reply| answer(&reply, operation)));
             outcomes.settled[index] = match settled {
                 Ok(Sent::Done(Answer::Verdicts(verdicts))) => Some(Ok(verdicts)),
                 Ok(Sent::Refused(error)) => Some(Err(error)),

@@ -157,11 +157,6 @@ impl Cluster {
         candidates
     }
 
-    /// Notes that the node asked first did not answer.
-    pub(super) fn pass_over(&self) {
-        self.first.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// Takes over what a node has told; nodes that stay keep their connections.
     pub(super) fn learn(&self, ranges: &Ranges, network: &Network) {
         let mut nodes: Vec<Arc<Node>> = Vec::new();
@@ -172,7 +167,9 @@ impl Cluster {
                 nodes.len() - 1
             });
             let at = u16::try_from(at).unwrap_or(NOBODY);
-            owners[usize::from(*first)..=usize::from(*last)].iter().for_each(|owner| owner.store(at, Ordering::Relaxed));
+            owners[usize::from(*first)..=usize::from(*last)]
+                .iter()
+                .for_each(|owner| owner.store(at, Ordering::Relaxed));
         }
         self.stale.store(false, Ordering::Relaxed);
         self.map.store(Some(Arc::new(Map { nodes, owners })));

@@ -122,7 +122,7 @@ impl RedisStore {
             match sent {
                 Ok(Sent::Done(result)) => return Ok(result),
                 Ok(Sent::Refused(error)) => return Err(error),
-                Ok(Sent::Elsewhere(redirect)) => target = self.follow(redirect, target, &mut way, deadline)?,
+                Ok(Sent::Elsewhere(redirect)) => target = self.follow(&redirect, target, &mut way, deadline)?,
                 Err(Failure::Unknown(error)) => {
                     self.route.doubt(&error);
                     return Err(error);
@@ -142,12 +142,12 @@ impl RedisStore {
     /// Where a command goes next, and how.
     fn follow<'a>(
         &'a self,
-        redirect: Redirect,
+        redirect: &Redirect,
         target: Target<'a>,
         way: &mut Way,
         deadline: &Deadline,
     ) -> Result<Target<'a>> {
-        let (next, next_way) = match &redirect {
+        let (next, next_way) = match redirect {
             Redirect::Text => (Some(target), Way { naming: Naming::Text, ..*way }),
             Redirect::Moved { slot, address } => {
                 (self.route.moved(*slot, address, &self.network), Way { naming: Naming::Sha, asking: false })
@@ -203,10 +203,9 @@ impl RedisStore {
     fn timed<'a>(&self, operation: &Operation<'a>) -> Operation<'a> {
         match self.network.options.clock {
             StoreClock::Server => *operation,
-            StoreClock::Caller => Operation {
-                now_us: Some(operation.now_us.unwrap_or_else(|| SystemClock.now_us())),
-                ..*operation
-            },
+            StoreClock::Caller => {
+                Operation { now_us: Some(operation.now_us.unwrap_or_else(|| SystemClock.now_us())), ..*operation }
+            }
         }
     }
 }

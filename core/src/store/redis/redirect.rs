@@ -69,14 +69,27 @@ mod tests {
     fn each_refusal_is_understood() {
         assert_eq!(of("NOSCRIPT No matching script. Please use EVAL."), Some(Redirect::Text));
         assert_eq!(of("TRYAGAIN Multiple keys request during rehashing of slot"), Some(Redirect::Later));
-        assert_eq!(of("MOVED 3999 10.0.0.1:6381"), Some(Redirect::Moved { slot: 3999, address: tcp("10.0.0.1", 6381) }));
+        assert_eq!(
+            of("MOVED 3999 10.0.0.1:6381"),
+            Some(Redirect::Moved { slot: 3999, address: tcp("10.0.0.1", 6381) })
+        );
         assert_eq!(of("ASK 3999 ::1:6381"), Some(Redirect::Ask { address: tcp("::1", 6381) }));
         assert_eq!(of("MOVED 0 :6381"), Some(Redirect::Moved { slot: 0, address: tcp("seed", 6381) }));
     }
 
     #[test]
     fn a_refusal_without_sense_redirects_nothing() {
-        for line in ["MOVED", "MOVED 1", "MOVED x h:1", "MOVED 16384 h:1", "ASK 1 h", "ASK 1 h:0", "ASK 1 h:99999", "ERR MOVED 1 h:1", ""] {
+        for line in [
+            "MOVED",
+            "MOVED 1",
+            "MOVED x h:1",
+            "MOVED 16384 h:1",
+            "ASK 1 h",
+            "ASK 1 h:0",
+            "ASK 1 h:99999",
+            "ERR MOVED 1 h:1",
+            "",
+        ] {
             assert_eq!(of(line), None, "{line}");
         }
         assert_eq!(Redirect::of(&Reply::Integer(1), &tcp("seed", 1)), None);

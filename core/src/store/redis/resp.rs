@@ -104,14 +104,13 @@ struct NotAReply;
 fn parse_reply(rest: &mut &[u8], depth: u32) -> Option<Result<Reply, NotAReply>> {
     let (kind, text) = next_line(rest)?;
     Some(match kind {
-        b'$' if text == b"-1" && depth > 0 => Ok(Reply::Null),
+        b'$' | b'*' if text == b"-1" && depth > 0 => Ok(Reply::Null),
         b'$' => return Some(bytes(text, rest)?.map(|bytes| Reply::Bulk(SmallVec::from_slice(bytes)))),
         b':' => number(text).map(Reply::Integer).ok_or(NotAReply),
         b'+' => Ok(Reply::Status(text.to_vec())),
         b'-' => Ok(Reply::Error(text.to_vec())),
         // The form of RESP3 for errors that have line ends in them.
         b'!' => return Some(bytes(text, rest)?.map(|bytes| Reply::Error(bytes.to_vec()))),
-        b'*' if text == b"-1" && depth > 0 => Ok(Reply::Null),
         b'_' if text.is_empty() && depth > 0 => Ok(Reply::Null),
         b'*' | b'~' if depth > 0 => return list(text, 1, rest, depth),
         b'%' if depth > 0 => return list(text, 2, rest, depth),
@@ -209,7 +208,10 @@ mod tests {
         let range = Reply::List(vec![Reply::Integer(0), Reply::Integer(16383), node]);
         assert_eq!(complete(slots, Expected::Report), Reply::List(vec![range]));
         assert_eq!(complete(b"*-1\r\n", Expected::Report), Reply::Null);
-        assert_eq!(complete(b"%1\r\n+a\r\n_\r\n", Expected::Report), Reply::List(vec![Reply::Status(b"a".to_vec()), Reply::Null]));
+        assert_eq!(
+            complete(b"%1\r\n+a\r\n_\r\n", Expected::Report),
+            Reply::List(vec![Reply::Status(b"a".to_vec()), Reply::Null])
+        );
         for length in 0..slots.len() {
             assert_eq!(parse(&slots[..length], Expected::Report), Parsed::Incomplete, "{length} bytes");
         }
@@ -228,7 +230,11 @@ mod tests {
     fn every_beginning_of_a_reply_is_incomplete() {
         for reply in [&b"$12\r\n0123456789\r\n\r\n"[..], b"-ERR wrong\r\n", b":12\r\n"] {
             for length in 0..reply.len() {
-                assert_eq!(parse(&reply[..length], Expected::Answer), Parsed::Incomplete, "{length} bytes of {reply:?}");
+                assert_eq!(
+                    parse(&reply[..length], Expected::Answer),
+                    Parsed::Incomplete,
+                    "{length} bytes of {reply:?}"
+                );
             }
         }
     }

@@ -104,7 +104,13 @@ impl Sentinel {
         node
     }
 
-    fn ask(&self, sentinel: &Address, network: &Network, deadline: &Deadline, limit: Duration) -> Result<Option<Address>> {
+    fn ask(
+        &self,
+        sentinel: &Address,
+        network: &Network,
+        deadline: &Deadline,
+        limit: Duration,
+    ) -> Result<Option<Address>> {
         let mut connection = Connection::open(sentinel, network.tls.as_ref(), &self.set_up(network), limit)?;
         connection.command = self.question();
         let reply = connection.exchange(deadline, Instant::now(), Expected::Report).map_err(Failure::into_error)?;

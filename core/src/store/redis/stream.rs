@@ -4,8 +4,8 @@ use std::io::{self, ErrorKind as Io, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Instant;
 use std::time::Duration;
+use std::time::Instant;
 
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};

@@ -25,7 +25,7 @@ impl Tls {
     pub(super) fn new(options: &TlsOptions) -> Result<Self> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
-        let builder = builder.map_err(|error| Error::internal(&format!("the cryptography has no protocol: {error}")))?;
+        let builder = builder.map_err(|error| Error::internal(format!("the cryptography has no protocol: {error}")))?;
         let builder = if options.insecure {
             builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
         } else {
@@ -40,7 +40,8 @@ impl Tls {
             _ => builder.with_no_client_auth(),
         };
         let server_name = options.server_name.as_ref().map(|name| {
-            ServerName::try_from(name.clone()).map_err(|_| invalid("server_name", format!("must be a name or an address, got {name:?}")))
+            ServerName::try_from(name.clone())
+                .map_err(|_| invalid("server_name", format!("must be a name or an address, got {name:?}")))
         });
         Ok(Self { config: Arc::new(config), server_name: server_name.transpose()? })
     }
@@ -48,12 +49,6 @@ impl Tls {
     /// The state of a new connection to `address`.
     pub(super) fn connection(&self, address: &Address) -> io::Result<ClientConnection> {
         ClientConnection::new(self.config.clone(), self.name_of(address)?).map_err(io::Error::other)
-    }
-
-    /// The configuration, for connections that are driven elsewhere.
-    #[cfg(feature = "tokio")]
-    pub(super) fn config(&self) -> Arc<ClientConfig> {
-        self.config.clone()
     }
 
     /// The name that the certificate of the server at `address` has to bear.
@@ -79,7 +74,8 @@ fn authorities(file: Option<&Path>) -> Result<RootCertStore> {
     let found = rustls_native_certs::load_native_certs();
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
-        let detail = "is needed: this system has no certificates of authorities, so name a file with ?ca=/path/to/ca.pem";
+        let detail =
+            "is needed: this system has no certificates of authorities, so name a file with ?ca=/path/to/ca.pem";
         return Err(invalid("ca", detail));
     }
     Ok(roots)
