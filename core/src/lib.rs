@@ -28,6 +28,9 @@ pub mod decision;
 
 pub mod limiter;
 
+#[cfg(feature = "tokio")]
+pub mod aio;
+
 pub mod clock;
 
 pub mod algorithm;

@@ -1,5 +1,8 @@
 //! Policies bound to a store and to options: what a program holds.
 
+#[cfg(feature = "tokio")]
+mod aio;
+
 mod batch;
 
 mod builder;

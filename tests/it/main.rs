@@ -39,6 +39,9 @@ mod redis_sentinel;
 /// The nodes of a cluster, and slots that move between them.
 mod redis_cluster;
 
+/// Deciding without blocking, on tokio.
+mod redis_async;
+
 /// Encrypted connections.
 mod redis_tls;
 

@@ -147,10 +147,36 @@ pub trait Store: Send + Sync + fmt::Debug + sealed::Sealed {
     /// What kind of store it is.
     fn kind(&self) -> StoreKind;
 
+    /// The store for those who must not block, if it has anybody to wait for.
+    #[cfg(feature = "tokio")]
+    fn asynchronous(&self) -> Option<&dyn AsyncStore> {
+        None
+    }
+
     /// Connections that wait to be used; none where there are no connections.
     fn idle_connections(&self) -> usize {
         0
     }
+}
+
+/// A future that may borrow.
+#[cfg(feature = "tokio")]
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A store that has somebody to wait for, asked without blocking.
+#[cfg(feature = "tokio")]
+pub trait AsyncStore: Send + Sync + sealed::Sealed {
+    /// [`Store::decide`].
+    fn decide<'a>(&'a self, operation: &'a Operation<'a>) -> BoxFuture<'a, Result<Verdicts>>;
+
+    /// [`Store::decide_many`].
+    fn decide_many<'a>(&'a self, operations: &'a [Operation<'a>]) -> BoxFuture<'a, Vec<Result<Verdicts>>>;
+
+    /// [`Store::reset`].
+    fn reset<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<()>>;
+
+    /// [`Store::ping`].
+    fn ping(&self) -> BoxFuture<'_, Result<Duration>>;
 }
 
 pub(crate) mod sealed {

@@ -1,5 +1,8 @@
 //! State on Redis or Valkey servers, changed by scripts.
 
+#[cfg(feature = "tokio")]
+mod aio;
+
 mod batch;
 
 mod cluster;
@@ -53,6 +56,8 @@ use crate::lua::Naming;
 
 /// How often a window of the calendar is looked up anew because the server's clock says another one is on.
 const MAX_CORRECTIONS: usize = 3;
+
+const CLOCKS_DISAGREE: &str = "the server's clock and this one's do not agree on a window of the calendar";
 
 /// How often a command is sent on from server to server, or to one again with its script's text.
 const MAX_HOPS: usize = 16;
@@ -122,7 +127,10 @@ impl RedisStore {
             match sent {
                 Ok(Sent::Done(result)) => return Ok(result),
                 Ok(Sent::Refused(error)) => return Err(error),
-                Ok(Sent::Elsewhere(redirect)) => target = self.follow(&redirect, target, &mut way, deadline)?,
+                Ok(Sent::Elsewhere(Redirect::Later)) if deadline.left(Instant::now()) >= TRY_AGAIN * 2 => {
+                    thread::sleep(TRY_AGAIN);
+                }
+                Ok(Sent::Elsewhere(redirect)) => (target, way) = self.sent_on(&redirect, target, way)?,
                 Err(Failure::Unknown(error)) => {
                     self.route.doubt(&error);
                     return Err(error);
@@ -140,35 +148,19 @@ impl RedisStore {
     }
 
     /// Where a command goes next, and how.
-    fn follow<'a>(
-        &'a self,
-        redirect: &Redirect,
-        target: Target<'a>,
-        way: &mut Way,
-        deadline: &Deadline,
-    ) -> Result<Target<'a>> {
-        let (next, next_way) = match redirect {
-            Redirect::Text => (Some(target), Way { naming: Naming::Text, ..*way }),
-            Redirect::Moved { slot, address } => {
-                (self.route.moved(*slot, address, &self.network), Way { naming: Naming::Sha, asking: false })
-            }
-            Redirect::Ask { address } => {
-                (self.route.at(address, &self.network), Way { naming: Naming::Sha, asking: true })
-            }
+    fn sent_on<'a>(&'a self, redirect: &Redirect, target: Target<'a>, way: Way) -> Result<(Target<'a>, Way)> {
+        let anew = |asking| Way { naming: Naming::Sha, asking };
+        let (next, way) = match redirect {
+            Redirect::Text => (Some(target), Way { naming: Naming::Text, ..way }),
+            Redirect::Moved { slot, address } => (self.route.moved(*slot, address, &self.network), anew(false)),
+            Redirect::Ask { address } => (self.route.at(address, &self.network), anew(true)),
             Redirect::Later => {
-                if deadline.left(Instant::now()) < TRY_AGAIN * 2 {
-                    let why = "the slot of the key is being moved to another node";
-                    return Err(Error::unavailable(StoreErrorKind::Loading, why));
-                }
-                thread::sleep(TRY_AGAIN);
-                (Some(target), *way)
+                let why = "the slot of the key is being moved to another node";
+                return Err(Error::unavailable(StoreErrorKind::Loading, why));
             }
         };
-        *way = next_way;
-        next.ok_or_else(|| {
-            let why = "the server is a node of a cluster: name it with redis+cluster:// instead of redis://";
-            Error::unavailable(StoreErrorKind::Protocol, why)
-        })
+        let why = "the server is a node of a cluster: name it with redis+cluster:// instead of redis://";
+        next.map(|next| (next, way)).ok_or_else(|| Error::unavailable(StoreErrorKind::Protocol, why))
     }
 
     /// Decides within a deadline that is running already.
@@ -196,7 +188,7 @@ impl RedisStore {
                 Answer::Elsewhen(server_us) => now_us = server_us,
             }
         }
-        Err(Error::internal("the server's clock and this one's do not agree on a window of the calendar"))
+        Err(Error::internal(CLOCKS_DISAGREE))
     }
 
     /// The operation at the time it is decided at: the caller's, where the server is not to be asked for its own.
@@ -266,6 +258,11 @@ fn calendar_time(operation: &Operation<'_>) -> u64 {
 }
 
 impl Store for RedisStore {
+    #[cfg(feature = "tokio")]
+    fn asynchronous(&self) -> Option<&dyn super::AsyncStore> {
+        Some(self)
+    }
+
     fn decide(&self, operation: &Operation<'_>) -> Result<Verdicts> {
         self.decide_within(&self.timed(operation), &Deadline::start(&self.network.options))
     }

@@ -23,12 +23,21 @@ pub(super) struct Node {
     pub(super) address: Address,
     pub(super) pool: Pool,
     /// Whether a new connection has to make sure that it leads to a primary.
-    of_primary: bool,
+    pub(super) of_primary: bool,
+    /// The connection that calls which do not block share.
+    #[cfg(feature = "tokio")]
+    pub(super) shared: super::aio::node::Shared,
 }
 
 impl Node {
     pub(super) fn new(address: Address, network: &Network, of_primary: bool) -> Self {
-        Self { address, pool: Pool::new(network.options.pool), of_primary }
+        Self {
+            address,
+            pool: Pool::new(network.options.pool),
+            of_primary,
+            #[cfg(feature = "tokio")]
+            shared: super::aio::node::Shared::default(),
+        }
     }
 
     /// A pooled connection that is good, if there is one.

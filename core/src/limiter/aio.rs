@@ -1,0 +1,38 @@
+//! What [`crate::aio::Limiter`] asks a limiter for.
+
+use super::prepared::{Charges, Prepared};
+use super::{Call, Keys, Limiter};
+use crate::decision::Decision;
+use crate::error::Result;
+
+impl Limiter {
+    pub(crate) fn has_clock(&self) -> bool {
+        self.clock.is_some()
+    }
+
+    pub(crate) async fn decide_async(&self, call: Call<'_>) -> Result<Decision> {
+        let Some(store) = self.store.asynchronous() else { return self.decide(call) };
+        let prepared = self.prepare(&call)?;
+        let charges = prepared.charges(&self.policies);
+        let operation = prepared.operation(&charges);
+        let outcome = store.decide(&operation).await;
+        self.settle(outcome, &operation)
+    }
+
+    pub(crate) async fn decide_many_async(&self, calls: &[Call<'_>]) -> Result<Vec<Result<Decision>>> {
+        let Some(store) = self.store.asynchronous() else { return self.decide_many(calls) };
+        let prepared: Vec<Prepared> = calls.iter().map(|call| self.prepare(call)).collect::<Result<_>>()?;
+        let charges: Vec<Charges<'_>> = prepared.iter().map(|call| call.charges(&self.policies)).collect();
+        let operations: Vec<_> = prepared.iter().zip(&charges).map(|(call, charges)| call.operation(charges)).collect();
+        let outcomes = store.decide_many(&operations).await;
+        Ok(outcomes.into_iter().zip(&operations).map(|(outcome, operation)| self.settle(outcome, operation)).collect())
+    }
+
+    pub(crate) async fn reset_async(&self, keys: Keys<'_>) -> Result<()> {
+        let Some(store) = self.store.asynchronous() else { return self.reset(keys) };
+        for key in self.keys(&keys)? {
+            store.reset(&key).await?;
+        }
+        Ok(())
+    }
+}
