@@ -28,14 +28,14 @@ pub mod decision;
 
 pub mod limiter;
 
-#[cfg(feature = "tokio")]
-pub mod aio;
-
 pub mod clock;
 
 pub mod algorithm;
 
 pub mod store;
+
+#[cfg(feature = "tokio")]
+pub mod aio;
 
 pub mod lua;
 

@@ -154,10 +154,12 @@ impl Limiter {
 
     /// Forgets what a call with a token took, so that the token is as good as new.
     fn forget_token(&self, call: &Call<'_>) -> Result<()> {
-        match call.token {
-            Some(token) => self.store.reset(&self.token(&self.keys(&call.keys)?, token, Action::Allow)?),
-            None => Ok(()),
-        }
+        self.token_of(call)?.map_or(Ok(()), |token| self.store.reset(&token))
+    }
+
+    /// Where the answer to a call with a token is remembered.
+    fn token_of(&self, call: &Call<'_>) -> Result<Option<StoredKey>> {
+        call.token.map(|token| self.token(&self.keys(&call.keys)?, token, Action::Allow)).transpose()
     }
 
     /// The policies it decides by, in the order of [`Decision::policy`].

@@ -217,3 +217,15 @@ fn clusters_sentinels_and_encryption_are_the_same_from_here() {
         });
     }
 }
+
+#[test]
+fn a_host_without_a_runtime_has_one_of_its_own() {
+    let server = RedisServer::start();
+    let limiter = limiter(&format!("{}?timeout=5&connect_timeout=5", server.dsn()), 10);
+    let ask = || {
+        let (limiter, (tell, told)) = (limiter.clone(), std::sync::mpsc::channel());
+        aio::spawn(async move { tell.send(remaining(&limiter).await).expect("somebody listens") }).expect("a thread");
+        told.recv_timeout(Duration::from_secs(10)).expect("an answer")
+    };
+    assert_eq!([ask(), ask()], [9, 8]);
+}

@@ -28,6 +28,14 @@ impl Limiter {
         Ok(outcomes.into_iter().zip(&operations).map(|(outcome, operation)| self.settle(outcome, operation)).collect())
     }
 
+    pub(crate) async fn forget_token_async(&self, call: &Call<'_>) -> Result<()> {
+        let Some(store) = self.store.asynchronous() else { return self.forget_token(call) };
+        match self.token_of(call)? {
+            Some(token) => store.reset(&token).await,
+            None => Ok(()),
+        }
+    }
+
     pub(crate) async fn reset_async(&self, keys: Keys<'_>) -> Result<()> {
         let Some(store) = self.store.asynchronous() else { return self.reset(keys) };
         for key in self.keys(&keys)? {

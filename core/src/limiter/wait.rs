@@ -101,15 +101,13 @@ impl Waiting {
     }
 
     /// Ends a wait early: gives back the slot that it may have reserved, and forgets what a token remembers of it.
-    pub fn cancel(&mut self, limiter: &Limiter, mut call: Call<'_>) -> Result<()> {
+    pub fn cancel(&mut self, limiter: &Limiter, call: Call<'_>) -> Result<()> {
         if self.reserved.take().is_none() {
             return Ok(());
         }
         // First, so that nobody is answered from what is being given back.
         limiter.forget_token(&call)?;
-        call.action = Action::Refund;
-        call.token = None;
-        limiter.decide(call).map(drop)
+        limiter.decide(call.given_back()).map(drop)
     }
 
     fn too_long(&self, limiter: &Limiter, call: &Call<'_>, decision: &Decision) -> Error {

@@ -1,4 +1,4 @@
-//! Deciding without blocking, for programs on tokio.
+//! The limiter whose verbs are awaited.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,6 +84,16 @@ impl Limiter {
         let call = waiting.question(&self.0, call);
         let decision = self.decide(call).await?;
         waiting.hear(&self.0, &call, decision)
+    }
+
+    /// [`Waiting::cancel`] without blocking.
+    pub async fn cancel(&self, waiting: &mut Waiting, call: Call<'_>) -> Result<()> {
+        if waiting.reserved().is_none() {
+            return Ok(());
+        }
+        // First, so that nobody is answered from what is being given back.
+        self.0.forget_token_async(&call).await?;
+        self.decide(call.given_back()).await.map(drop)
     }
 
     /// Forgets what a key has used.
