@@ -4,6 +4,10 @@ pub mod dsn;
 
 pub mod memory;
 
+pub mod shared;
+
+mod table;
+
 pub mod redis;
 
 use std::collections::HashMap;
@@ -142,6 +146,17 @@ pub trait Store: Send + Sync + fmt::Debug + sealed::Sealed {
     /// What kind of store it is.
     fn kind(&self) -> StoreKind;
 
+    /// How full it is, for stores that hold their state themselves; nothing for a server.
+    ///
+    /// ```
+    /// let info = ratelimit_core::store::memory(1_000)?.info().expect("an embedded store");
+    /// assert!(info.slots >= 1_000 && info.used == 0 && info.evicted == 0);
+    /// # Ok::<(), ratelimit_core::Error>(())
+    /// ```
+    fn info(&self) -> Option<StoreInfo> {
+        None
+    }
+
     /// Connections that wait to be used; none where there are no connections.
     fn idle_connections(&self) -> usize {
         0
@@ -150,6 +165,23 @@ pub trait Store: Send + Sync + fmt::Debug + sealed::Sealed {
 
 pub(crate) mod sealed {
     pub trait Sealed {}
+}
+
+/// How full an embedded store is.
+///
+/// A look at every slot while others go on, so the numbers are about right at no single instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StoreInfo {
+    /// States it can hold.
+    pub slots: u64,
+    /// States it holds that still count.
+    pub used: u64,
+    /// States that have expired; their slots are taken as others are needed.
+    pub expired: u64,
+    /// Live states forgotten to make room, since the store was made. Above zero it is too small for its keys.
+    pub evicted: u64,
+    /// Memory it may take, in bytes.
+    pub bytes: u64,
 }
 
 /// What kind a store is.
