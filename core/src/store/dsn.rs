@@ -14,8 +14,17 @@ use crate::error::{Error, Result};
 /// How long a store may take to answer, and to be connected to, unless the DSN says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_millis(200);
 
+/// The size of a shared store's file, unless the DSN says otherwise: 64 MiB.
+pub const DEFAULT_SHARED_BYTES: u64 = 64 << 20;
+
 /// The key prefix, unless the DSN says otherwise.
 pub const DEFAULT_PREFIX: &str = "rl:";
+
+/// The smallest size of a shared store's file, a mebibyte.
+pub const MIN_SHARED_BYTES: u64 = 1 << 20;
+
+/// The largest size of a shared store's file, a tebibyte.
+pub const MAX_SHARED_BYTES: u64 = 1 << 40;
 
 const DEFAULT_PORT: u16 = 6379;
 const DEFAULT_POOL: usize = 64;
@@ -26,6 +35,8 @@ const MAX_TIMEOUT_SECONDS: f64 = 3600.0;
 /// | DSN | store |
 /// |---|---|
 /// | `memory:` | this process; `?max_keys=` |
+/// | `shared:` | all processes of this user on this host; `?size=` (64MiB), `?timeout=` (seconds, 0.2) |
+/// | `shared:/path/to/file` | all processes of this user that name that file |
 /// | `redis://[user:password@]host[:port][/database]` | a server over TCP |
 /// | `redis+unix:///path/to/socket` | a server on this host; `?db=`, `?username=`, `?password=` |
 ///
@@ -38,6 +49,15 @@ pub enum Dsn {
     Memory {
         /// Keys it holds at most.
         max_keys: usize,
+    },
+    /// Memory that processes share by a file.
+    Shared {
+        /// The file; the default place without it.
+        path: Option<PathBuf>,
+        /// The size of the file, in bytes, if it has to be made.
+        bytes: u64,
+        /// How long a step may wait for another process.
+        timeout: Duration,
     },
     /// One server.
     Redis(RedisOptions),
@@ -152,10 +172,11 @@ impl FromStr for Dsn {
         })?;
         match url.scheme() {
             "memory" => memory(&url),
+            "shared" => shared(&url),
             "redis" | "valkey" => redis_tcp(&url),
             "redis+unix" | "valkey+unix" | "unix" => redis_unix(&url),
             other => Err(Error::invalid_store(format!(
-                "the store's scheme must be memory, redis or redis+unix, got {other:?}"
+                "the store's scheme must be memory, shared, redis or redis+unix, got {other:?}"
             ))),
         }
     }
@@ -173,6 +194,43 @@ fn memory(url: &Url) -> Result<Dsn> {
         return Err(Error::invalid_store("a memory: DSN takes nothing after its colon but ?max_keys="));
     }
     Ok(Dsn::Memory { max_keys })
+}
+
+fn shared(url: &Url) -> Result<Dsn> {
+    let (mut bytes, mut timeout) = (DEFAULT_SHARED_BYTES, DEFAULT_TIMEOUT);
+    for (name, value) in url.query_pairs() {
+        match name.as_ref() {
+            "size" => bytes = size("size", &value)?,
+            "timeout" => timeout = seconds("timeout", number("timeout", &value)?)?,
+            other => return Err(unknown_option(other, "size and timeout")),
+        }
+    }
+    let path = decoded("path", url.path())?;
+    if url.has_host() || !(path.is_empty() || path.starts_with('/') && !path.ends_with('/')) {
+        return Err(invalid("path", "must be absolute and name a file, as in shared:/run/app/limits"));
+    }
+    Ok(Dsn::Shared { path: (!path.is_empty()).then(|| path.into()), bytes, timeout })
+}
+
+/// A number of bytes, plain or with a unit.
+fn size(argument: &'static str, text: &str) -> Result<u64> {
+    let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let unit = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
+    let (count, unit) = unit.unwrap_or((text, 1));
+    let bytes = count.trim_end().parse().ok().and_then(|count: u64| count.checked_mul(unit));
+    let bytes = bytes.ok_or_else(|| {
+        invalid(argument, format!("must be a number of bytes, or of KiB, MiB or GiB as in 64MiB, got {text:?}"))
+    })?;
+    shared_bytes(argument, bytes)
+}
+
+/// A size that a shared store's file can have.
+pub(crate) fn shared_bytes(argument: &'static str, bytes: u64) -> Result<u64> {
+    let (least, most) = (MIN_SHARED_BYTES, MAX_SHARED_BYTES);
+    if (least..=most).contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err(invalid(argument, format!("must be between 1 MiB ({least} bytes) and 1 TiB ({most} bytes), got {bytes}")))
 }
 
 fn redis_tcp(url: &Url) -> Result<Dsn> {
@@ -294,6 +352,27 @@ mod tests {
         let options = redis("redis+unix:///run/redis%20one.sock?db=2&password=x");
         assert_eq!(options.address, Address::Unix("/run/redis one.sock".into()));
         assert_eq!((options.database, options.password.is_some()), (2, true));
+    }
+
+    #[test]
+    fn a_shared_dsn_is_a_path_a_size_and_a_timeout() {
+        let shared = |path: Option<&str>, bytes, ms| Dsn::Shared {
+            path: path.map(Into::into),
+            bytes,
+            timeout: Duration::from_millis(ms),
+        };
+        let parsed = |dsn: &str| dsn.parse::<Dsn>().expect(dsn);
+        assert_eq!(parsed("shared:"), shared(None, 64 << 20, 200));
+        assert_eq!(parsed("shared:?size=1GiB&timeout=1"), shared(None, 1 << 30, 1_000));
+        assert_eq!(parsed("shared:/run/app/limits?size=1048576"), shared(Some("/run/app/limits"), 1 << 20, 200));
+        assert_eq!(parsed("shared:///run/my%20limits?size=2048KiB"), shared(Some("/run/my limits"), 2 << 20, 200));
+        assert!(fault("shared:limits").starts_with("path must be absolute"));
+        assert!(fault("shared://host/limits").starts_with("path must be absolute"));
+        assert!(fault("shared:/run/").starts_with("path must be absolute"));
+        assert!(fault("shared:?size=64MB").starts_with("size must be a number of bytes"));
+        assert!(fault("shared:?size=99999999999GiB").starts_with("size must be a number of bytes"));
+        assert!(fault("shared:?size=1023KiB").starts_with("size must be between 1 MiB"));
+        assert!(fault("shared:?siez=1").contains("\"siez\""));
     }
 
     #[test]

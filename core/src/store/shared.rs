@@ -17,7 +17,7 @@ pub(crate) mod process_id;
 
 mod store;
 
-//PUBUSE
+pub use store::SharedStore;
 
 /// Words in memory that are there for as long as this is.
 ///

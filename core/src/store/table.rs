@@ -81,7 +81,7 @@ impl<O: Owner> Table<O> {
     }
 
     fn decide_one(&self, operation: &Operation<'_>, charge: &Charge<'_>, patience: Duration) -> Result<Verdict> {
-        let me = self.owner.word()?;
+        let me = self.owner.word(&self.region)?;
         let fingerprint = self.fingerprint(charge.key);
         let index = fingerprint.set(self.layout.sets);
         let _locked = self.lock_one(index, me, patience)?;
@@ -115,7 +115,7 @@ impl<O: Owner> Table<O> {
 
     /// Several policies, or a token: all sets concerned are locked, in order, then all states are changed or none.
     fn decide_several(&self, operation: &Operation<'_>, patience: Duration) -> Result<Verdicts> {
-        let me = self.owner.word()?;
+        let me = self.owner.word(&self.region)?;
         let fingerprints: SmallVec<[Fingerprint; 4]> =
             operation.charges.iter().map(|charge| self.fingerprint(charge.key)).collect();
         let token = operation.token.map(|key| self.fingerprint(key));
@@ -303,7 +303,7 @@ impl<O: Owner> Table<O> {
 
     /// Forgets a key.
     pub(crate) fn reset(&self, key: &[u8], patience: Duration) -> Result<()> {
-        let me = self.owner.word()?;
+        let me = self.owner.word(&self.region)?;
         let fingerprint = self.fingerprint(key);
         let index = fingerprint.set(self.layout.sets);
         let _locked = self.lock_one(index, me, patience)?;
@@ -318,6 +318,11 @@ impl<O: Owner> Table<O> {
             }
         }
         Ok(())
+    }
+
+    /// Locks a set, as a decision does, and lets it go.
+    pub(crate) fn ping(&self, patience: Duration) -> Result<()> {
+        self.lock_one(0, self.owner.word(&self.region)?, patience).map(drop)
     }
 
     /// What it holds now. Looks at every slot, without stopping anybody.

@@ -20,11 +20,11 @@ use crate::error::{Error, Result};
 
 /// Who works on a table, and who of the others is gone.
 pub(crate) trait Owner: Send + Sync {
-    /// How long somebody waits for a lock; for ever without it.
+    /// Whether waiting has no limit, since every owner lives, or is known at once to be dead.
     const WAITS_FOR_EVER: bool;
 
     /// The word that this process has locks by; never zero.
-    fn word(&self) -> Result<u64>;
+    fn word(&self, region: &[AtomicU64]) -> Result<u64>;
 
     /// Whether the owner with that word is gone for good, so that nobody works by it any more.
     fn is_dead(&self, region: &[AtomicU64], word: u64) -> bool;
@@ -41,7 +41,7 @@ impl Owner for Threads {
     const WAITS_FOR_EVER: bool = true;
 
     #[inline]
-    fn word(&self) -> Result<u64> {
+    fn word(&self, _: &[AtomicU64]) -> Result<u64> {
         Ok(u64::from(crate::process::generation()) + 1)
     }
 
@@ -81,13 +81,13 @@ impl Waiter {
     }
 
     /// Waits a little, and the longer, the longer it has waited. Fails when its patience is at its end.
-    pub(super) fn pause(&mut self, owner: &impl Owner) -> Result<()> {
+    pub(super) fn pause<O: Owner>(&mut self, owner: &O) -> Result<()> {
         self.turns = self.turns.saturating_add(1);
         if self.turns <= SPINS {
             std::hint::spin_loop();
             return Ok(());
         }
-        if !owner_waits_for_ever(owner) && self.since.get_or_insert_with(Instant::now).elapsed() >= self.patience {
+        if !O::WAITS_FOR_EVER && self.since.get_or_insert_with(Instant::now).elapsed() >= self.patience {
             return Err(owner.busy(self.patience));
         }
         match self.turns - SPINS {
@@ -96,10 +96,6 @@ impl Waiter {
         }
         Ok(())
     }
-}
-
-const fn owner_waits_for_ever<O: Owner>(_: &O) -> bool {
-    O::WAITS_FOR_EVER
 }
 
 /// Sets that a step has locked, lowest first; the first is the leader.
