@@ -1,4 +1,4 @@
-//! Help for the tests: real Redis servers, the shared vectors, faults on the wire.
+//! Help for the tests: real Redis servers, files that processes share, the shared vectors, faults on the wire.
 
 pub mod histories;
 
@@ -6,8 +6,11 @@ pub mod random;
 
 pub mod server;
 
+pub mod shared;
+
 pub mod vectors;
 
 pub mod wire;
 
 pub use server::RedisServer;
+pub use shared::SharedFile;

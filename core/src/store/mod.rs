@@ -76,7 +76,9 @@ impl Open {
         if self.by_dsn.len() >= MAX_OPEN || self.by_text.len() >= MAX_OPEN {
             self.by_text.clear();
             // A memory store must not forget, and a shared one keeps its file anyway; a Redis store nobody holds only loses its idle connections.
-            self.by_dsn.retain(|dsn, store| matches!(dsn, Dsn::Memory { .. } | Dsn::Shared { .. }) || Arc::strong_count(store) > 1);
+            self.by_dsn.retain(|dsn, store| {
+                matches!(dsn, Dsn::Memory { .. } | Dsn::Shared { .. }) || Arc::strong_count(store) > 1
+            });
         }
     }
 }

@@ -53,14 +53,7 @@ impl Region {
         // file is no data race: all access is atomic. The file is as long as the map, its blocks are allocated, and it
         // belongs to this user alone, whose processes do not shorten it.
         let start = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                Self::bytes(words)?,
-                protection,
-                MapFlags::SHARED,
-                file,
-                0,
-            )?
+            rustix::mm::mmap(std::ptr::null_mut(), Self::bytes(words)?, protection, MapFlags::SHARED, file, 0)?
         };
         Self::at(start.cast(), words)
     }

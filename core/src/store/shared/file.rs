@@ -158,9 +158,9 @@ impl Opening<'_> {
                 self.check_size(about.len())?;
                 self.adopt(opened, file, about.len(), key).map(Some)
             }
-            Err(Fault::Damaged(detail)) if !self.replaces => Err(self.refused(&format!(
-                "{detail}; if no program needs it, remove it, and it will be made anew"
-            ))),
+            Err(Fault::Damaged(detail)) if !self.replaces => {
+                Err(self.refused(&format!("{detail}; if no program needs it, remove it, and it will be made anew")))
+            }
             Err(_) => self.create(opened, Some(file)),
         }
     }
@@ -197,7 +197,8 @@ impl Opening<'_> {
 
     /// A size other than the default must be that of the file.
     fn check_size(&self, length: u64) -> Outcome<()> {
-        if self.bytes == length || self.bytes == DEFAULT_SHARED_BYTES || SMALLER.contains(&self.bytes) && self.replaces {
+        if self.bytes == length || self.bytes == DEFAULT_SHARED_BYTES || SMALLER.contains(&self.bytes) && self.replaces
+        {
             return Ok(());
         }
         let detail = format!(
@@ -223,7 +224,10 @@ impl Opening<'_> {
         if version != VERSION {
             return Err(Fault::Damaged(format!("has layout {version}, and this version reads layout {VERSION}")));
         }
-        if bytes != length || !(MIN_SHARED_BYTES..=MAX_SHARED_BYTES).contains(&length) || Layout::for_bytes(length).is_none() {
+        if bytes != length
+            || !(MIN_SHARED_BYTES..=MAX_SHARED_BYTES).contains(&length)
+            || Layout::for_bytes(length).is_none()
+        {
             return Err(Fault::Damaged(format!("says that it has {bytes} bytes, and it has {length}")));
         }
         if boot != boot_id() {
@@ -249,11 +253,7 @@ impl Opening<'_> {
     }
 
     /// Makes the file and puts it in its place: where there is none, or in that of one that is of no use.
-    fn create(
-        &self,
-        opened: &mut Vec<Arc<SharedTable>>,
-        replaced: Option<File>,
-    ) -> Outcome<Option<Arc<SharedTable>>> {
+    fn create(&self, opened: &mut Vec<Arc<SharedTable>>, replaced: Option<File>) -> Outcome<Option<Arc<SharedTable>>> {
         if let Some(old) = &replaced {
             // Whoever has this lock may replace it, if it still is the one in this place.
             if rustix::fs::flock(old, FlockOperation::NonBlockingLockExclusive).is_err() {

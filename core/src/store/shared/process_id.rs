@@ -151,7 +151,11 @@ impl Owner for Process {
 
 /// Opens a file to read and write; no link is followed, and no child inherits it through `exec`.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK).open(path)
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK)
+        .open(path)
 }
 
 /// Device and inode.

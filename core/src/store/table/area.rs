@@ -88,9 +88,8 @@ impl<O: Owner> Table<O> {
     fn find_run(&self, blocks: usize, time: Time, me: u64) -> Option<usize> {
         let used = usize::try_from(self.region[USED].load(Relaxed)).unwrap_or(usize::MAX);
         if self.layout.blocks.saturating_sub(used) >= blocks
-            && let Some(at) = self.walk(blocks, usize::MAX, |_, run| {
-                if owner(run).is_none() { Fate::Free } else { Fate::Kept }
-            }).0
+            && let Some(at) =
+                self.walk(blocks, usize::MAX, |_, run| if owner(run).is_none() { Fate::Free } else { Fate::Kept }).0
         {
             return Some(at);
         }
@@ -118,7 +117,8 @@ impl<O: Owner> Table<O> {
     ) -> (Option<usize>, Option<Candidate>) {
         let runs = self.runs();
         // The start of the last walk may be in the middle of a run since; the area's begin never is.
-        let start = usize::try_from(self.region[CURSOR].swap(0, Relaxed)).ok().filter(|at| *at < runs.len()).unwrap_or(0);
+        let start =
+            usize::try_from(self.region[CURSOR].swap(0, Relaxed)).ok().filter(|at| *at < runs.len()).unwrap_or(0);
         let mut candidate: Option<Candidate> = None;
         let (mut at, mut left, mut wrapped, mut seen) = (start, runs.len(), false, 0);
         while left > 0 && seen < most {

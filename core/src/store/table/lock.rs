@@ -153,7 +153,12 @@ impl<O: Owner> Table<O> {
     }
 
     /// Locks several sets, in order, so that two who want the same ones do not wait for each other.
-    pub(super) fn lock_all(&self, mut sets: SmallVec<[usize; 4]>, me: u64, patience: Duration) -> Result<Locked<'_, O>> {
+    pub(super) fn lock_all(
+        &self,
+        mut sets: SmallVec<[usize; 4]>,
+        me: u64,
+        patience: Duration,
+    ) -> Result<Locked<'_, O>> {
         sets.sort_unstable();
         sets.dedup();
         let mut locked = Locked { table: self, me, sets: SmallVec::new() };
@@ -245,8 +250,8 @@ impl<O: Owner> Table<O> {
         let mut waiter = Waiter::new(patience);
         loop {
             let holder = lock.load(Relaxed);
-            let free = holder == 0
-                || (O::WAITS_FOR_EVER || waiter.is_worried()) && self.owner.is_dead(&self.region, holder);
+            let free =
+                holder == 0 || (O::WAITS_FOR_EVER || waiter.is_worried()) && self.owner.is_dead(&self.region, holder);
             if free && lock.compare_exchange(holder, me, Acquire, Relaxed).is_ok() {
                 return Ok(());
             }

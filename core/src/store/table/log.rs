@@ -161,7 +161,8 @@ impl<O: Owner> Grants for Ring<'_, O> {
 
     fn grant(&self, index: usize) -> Grant {
         let words = self.words(index).and_then(|words| <&[AtomicU64; GRANT]>::try_from(words).ok());
-        let [at_us, before, whole_at_us] = words.map_or([0; GRANT], |words| words.each_ref().map(|word| word.load(Acquire)));
+        let [at_us, before, whole_at_us] =
+            words.map_or([0; GRANT], |words| words.each_ref().map(|word| word.load(Acquire)));
         // What is in a shared file may be anything.
         Grant { at_us: at_us % MAX_EXACT, before, whole_at_us: whole_at_us % MAX_EXACT }
     }

@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
+use super::Table;
 use super::layout::{CHANGES, LINE, Layout, RECORDS, SLOTS};
 use super::lock::{Locked, Owner, Waiter};
 use super::set::{Commit, Content, Fingerprint, Set};
-use super::Table;
 use crate::error::{Error, Result, StoreErrorKind};
 
 const CLAIM: usize = 0;
@@ -88,8 +88,8 @@ impl<O: Owner> Table<O> {
                 let index = (leader + turn) % RECORDS;
                 let record = self.record(index);
                 let claim = record[CLAIM].load(Relaxed);
-                let free = claim == 0
-                    || turn >= RECORDS && self.owner.is_dead(&self.region, claim) && !self.is_wanted(index);
+                let free =
+                    claim == 0 || turn >= RECORDS && self.owner.is_dead(&self.region, claim) && !self.is_wanted(index);
                 if free && record[CLAIM].compare_exchange(claim, me, Acquire, Relaxed).is_ok() {
                     record[LEADER].store(leader as u64, Relaxed);
                     return Ok(index);

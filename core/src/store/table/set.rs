@@ -285,8 +285,7 @@ impl<'a> Set<'a> {
     #[inline]
     pub(super) fn update(self, slot: usize, content: &Content) {
         let [first, second, third] = content.words.map(i64::cast_unsigned);
-        for (index, word) in
-            [first, second, third, content.whole_at_us, content.written_at_us].into_iter().enumerate()
+        for (index, word) in [first, second, third, content.whole_at_us, content.written_at_us].into_iter().enumerate()
         {
             self.0[JOURNAL + index].store(word, Relaxed);
         }
