@@ -21,6 +21,9 @@ mod stories;
 /// Many callers at once on one key.
 mod concurrency;
 
+/// Processes that share a file, and are killed or stopped.
+mod shared_processes;
+
 /// What is refused before a store is asked.
 mod arguments;
 

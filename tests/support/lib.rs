@@ -8,6 +8,8 @@ pub mod server;
 
 pub mod shared;
 
+pub mod storm;
+
 pub mod vectors;
 
 pub mod wire;
