@@ -109,7 +109,7 @@ impl SlidingWindowLog {
                 if allowed && commit {
                     let before = if log.is_empty() { 0 } else { log.total() };
                     let grant = Grant { at_us: now_us, before, whole_at_us: now_us + self.window_us };
-                    log.push(grant, before + cost)?;
+                    log.push(grant, before.saturating_add(cost))?;
                 }
             }
         }
@@ -125,7 +125,7 @@ impl SlidingWindowLog {
             retry_after_us: match allowed {
                 true => 0,
                 false if cost > self.limit => NEVER_US,
-                false => until_us(reaches(log, units_of(log) + cost - self.limit)),
+                false => until_us(reaches(log, units_of(log).saturating_add(cost) - self.limit)),
             },
             reset_after_us: newest(log).map_or(0, |newest| until_us(newest.at_us)),
             delay_us: 0,
