@@ -61,7 +61,7 @@ impl Subject {
                 }
                 Act::Refund(cost) => drop(self.decide(Call::refund(&self.key, *cost), now_us)),
                 Act::Once(cost, token) => {
-                    drop(self.decide(Call::allow(&self.key, *cost).token(&[b'a' + token]), now_us))
+                    drop(self.decide(Call::allow(&self.key, *cost).token(&[b'a' + token]), now_us));
                 }
                 Act::Reset => self.limiter.reset(&self.key).expect("a reset"),
                 Act::Become(next) => {

@@ -11,6 +11,8 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 pub(crate) mod file;
 
+mod new_file;
+
 pub(crate) mod place;
 
 pub(crate) mod process_id;
@@ -123,7 +125,7 @@ pub(crate) fn byte_is_locked(file: &File, at: i64) -> io::Result<bool> {
     Err(io::Error::last_os_error())
 }
 
-#[allow(unsafe_code)]
+#[allow(unsafe_code, clippy::cast_possible_truncation)]
 fn byte_lock(at: i64) -> libc::flock {
     // SAFETY: of this structure zeros are a valid value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };

@@ -139,12 +139,12 @@ impl<O: Owner> Table<O> {
             let question = Question { now_us: time.now_us, verb, cost: operation.cost, commit };
             parts.iter_mut().map(|part| part.ask(&question)).collect()
         };
-        let looked = ask(false)?;
-        if !commits || !looked.iter().all(|verdict| verdict.allowed) {
-            for (part, verdict) in parts.iter_mut().zip(&looked) {
+        let seen = ask(false)?;
+        if !commits || !seen.iter().all(|verdict| verdict.allowed) {
+            for (part, verdict) in parts.iter_mut().zip(&seen) {
                 self.publish_part(part, verdict.remaining, time)?;
             }
-            return Ok(looked);
+            return Ok(seen);
         }
         let verdicts = ask(true)?;
         self.publish_all(&locked, &mut parts, &verdicts, token, time, patience)?;
@@ -255,18 +255,18 @@ impl<O: Owner> Table<O> {
         patience: Duration,
     ) -> Result<()> {
         // Bits of the slots that this step uses, for each of the sets.
-        let mut taken: SmallVec<[u64; 4]> = smallvec![0; locked.sets.len()];
+        let mut in_use: SmallVec<[u64; 4]> = smallvec![0; locked.sets.len()];
         let at = |set: usize| locked.sets.binary_search(&set).unwrap_or(0);
         for part in parts.iter() {
-            taken[at(part.set)] |= part.slot.map_or(0, |slot| 1 << slot);
+            in_use[at(part.set)] |= part.slot.map_or(0, |slot| 1 << slot);
         }
         let mut room = |index: usize, fingerprint: Fingerprint, found: Option<usize>| -> Result<usize> {
-            let taken = &mut taken[at(index)];
+            let in_use = &mut in_use[at(index)];
             let slot = match found {
                 Some(slot) => slot,
-                None => self.room(self.set(index), index, fingerprint, *taken, time)?,
+                None => self.room(self.set(index), index, fingerprint, *in_use, time)?,
             };
-            *taken |= 1 << slot;
+            *in_use |= 1 << slot;
             Ok(slot)
         };
         let mut changes: SmallVec<[Change; 4]> = SmallVec::new();

@@ -4,21 +4,19 @@
 //! where the system would let us have it.
 
 use std::collections::hash_map::RandomState;
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::hash::BuildHasher as _;
-use std::io::{self, Write as _};
-use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation};
+use rustix::fs::FlockOperation;
 
 use super::process_id::{Process, identity, open};
-use super::{Region, place};
+use super::{Region, new_file, place};
 use crate::error::{Error, Result};
 use crate::process;
 use crate::store::dsn::{DEFAULT_SHARED_BYTES, MAX_SHARED_BYTES, MIN_SHARED_BYTES};
@@ -153,7 +151,7 @@ impl Opening<'_> {
             return Ok(None);
         }
         self.check_kind(&about)?;
-        match self.check_content(&file, about.len()) {
+        match check_content(&file, about.len()) {
             Ok(key) => {
                 self.check_size(about.len())?;
                 self.adopt(opened, file, about.len(), key).map(Some)
@@ -161,7 +159,7 @@ impl Opening<'_> {
             Err(Fault::Damaged(detail)) if !self.replaces => {
                 Err(self.refused(&format!("{detail}; if no program needs it, remove it, and it will be made anew")))
             }
-            Err(_) => self.create(opened, Some(file)),
+            Err(_) => self.create(opened, Some(&file)),
         }
     }
 
@@ -208,34 +206,6 @@ impl Opening<'_> {
         Err(self.refused(&detail))
     }
 
-    /// The key of the fingerprints in a file that is as it should be.
-    fn check_content(&self, file: &File, length: u64) -> Outcome<[u64; 2], Fault> {
-        let mut header = [0; HEADER * 8];
-        let damaged = |detail: &str| Fault::Damaged(detail.to_owned());
-        if file.read_exact_at(&mut header, 0).is_err() {
-            return Err(damaged("is too short for a file of ratelimit's"));
-        }
-        let mut words = header.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap_or_default()));
-        let mut next = || words.next().unwrap_or(0);
-        let (magic, version, bytes, boot, key) = (next(), next(), next(), [next(), next()], [next(), next()]);
-        if magic != MAGIC {
-            return Err(damaged("is not a file of ratelimit's"));
-        }
-        if version != VERSION {
-            return Err(Fault::Damaged(format!("has layout {version}, and this version reads layout {VERSION}")));
-        }
-        if bytes != length
-            || !(MIN_SHARED_BYTES..=MAX_SHARED_BYTES).contains(&length)
-            || Layout::for_bytes(length).is_none()
-        {
-            return Err(Fault::Damaged(format!("says that it has {bytes} bytes, and it has {length}")));
-        }
-        if boot != boot_id() {
-            return Err(Fault::Stale);
-        }
-        Ok(key)
-    }
-
     fn adopt(
         &self,
         opened: &mut Vec<Arc<SharedTable>>,
@@ -253,8 +223,8 @@ impl Opening<'_> {
     }
 
     /// Makes the file and puts it in its place: where there is none, or in that of one that is of no use.
-    fn create(&self, opened: &mut Vec<Arc<SharedTable>>, replaced: Option<File>) -> Outcome<Option<Arc<SharedTable>>> {
-        if let Some(old) = &replaced {
+    fn create(&self, opened: &mut Vec<Arc<SharedTable>>, replaced: Option<&File>) -> Outcome<Option<Arc<SharedTable>>> {
+        if let Some(old) = replaced {
             // Whoever has this lock may replace it, if it still is the one in this place.
             if rustix::fs::flock(old, FlockOperation::NonBlockingLockExclusive).is_err() {
                 return Ok(None);
@@ -265,9 +235,8 @@ impl Opening<'_> {
             }
         }
         let key = [0, 1].map(|number: u64| RandomState::new().hash_one(number));
-        let (file, name) =
-            self.unnamed().or_else(|_| self.named()).map_err(|error| self.system("cannot be made", &error))?;
-        self.fill(&file, key)?;
+        let (file, name) = new_file::make(self.path).map_err(|error| self.system("cannot be made", &error))?;
+        new_file::fill(&file, self.bytes, &header(self.bytes, key)).map_err(|error| self.cannot_fill(&error))?;
         let failed = |error: io::Error| self.system("cannot be put in its place", &error);
         if replaced.is_some() {
             name.replace(&file, self.path).map_err(failed)?;
@@ -278,44 +247,11 @@ impl Opening<'_> {
         self.adopt(opened, file, self.bytes, key).map(Some)
     }
 
-    fn fill(&self, file: &File, key: [u64; 2]) -> Outcome<()> {
-        let failed = |error: io::Error| {
-            let what = format!("cannot be made with {} bytes", self.bytes);
-            let full = matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG));
-            let hint = if full { "; make room, or ask for less, as in shared:/path?size=16MiB" } else { "" };
-            let place = if full { Place::Full } else { Place::Unusable };
-            Failure { error: self.error(&format!("{what}: {error}{hint}")), place }
-        };
-        file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(failed)?;
-        // All of it now: a page that is missing later would end the process.
-        match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, self.bytes) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::OPNOTSUPP) => write_zeros(file, self.bytes).map_err(failed)?,
-            Err(error) => return Err(failed(error.into())),
-        }
-        let [boot, more_boot] = boot_id();
-        let words = [MAGIC, VERSION, self.bytes, boot, more_boot, key[0], key[1]];
-        let header: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        file.write_all_at(&header, 0).map_err(failed)
-    }
-
-    fn folder(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new("/"))
-    }
-
-    /// A file without a name, of which nothing is left if this process ends before it has one.
-    fn unnamed(&self) -> io::Result<(File, WorkingName)> {
-        let flags = libc::O_TMPFILE | libc::O_CLOEXEC;
-        let file = OpenOptions::new().read(true).write(true).mode(0o600).custom_flags(flags).open(self.folder())?;
-        Ok((file, WorkingName(None)))
-    }
-
-    fn named(&self) -> io::Result<(File, WorkingName)> {
-        let name = beside(self.path);
-        let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        let file =
-            OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).custom_flags(flags).open(&name)?;
-        Ok((file, WorkingName(Some(name))))
+    fn cannot_fill(&self, error: &io::Error) -> Failure {
+        let full = matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG));
+        let hint = if full { "; make room, or ask for less, as in shared:/path?size=16MiB" } else { "" };
+        let place = if full { Place::Full } else { Place::Unusable };
+        Failure { error: self.error(&format!("cannot be made with {} bytes: {error}{hint}", self.bytes)), place }
     }
 
     fn error(&self, detail: &str) -> Error {
@@ -338,69 +274,44 @@ impl Opening<'_> {
     }
 }
 
-/// The name that a file has until it is in its place, where the file system knows no files without one.
-struct WorkingName(Option<PathBuf>);
-
-impl WorkingName {
-    /// Gives the file its name; false where that is taken.
-    fn link(&self, file: &File, path: &Path) -> io::Result<bool> {
-        let linked = match &self.0 {
-            Some(name) => fs::hard_link(name, path),
-            None => {
-                let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
-                rustix::fs::linkat(CWD, descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(Into::into)
-            }
-        };
-        match linked {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(error),
-        }
+/// The key of the fingerprints in a file that is as it should be.
+fn check_content(file: &File, length: u64) -> Outcome<[u64; 2], Fault> {
+    let mut header = [0; HEADER * 8];
+    let damaged = |detail: &str| Fault::Damaged(detail.to_owned());
+    if file.read_exact_at(&mut header, 0).is_err() {
+        return Err(damaged("is too short for a file of ratelimit's"));
     }
-
-    /// Puts the file in the place of another.
-    fn replace(&self, file: &File, path: &Path) -> io::Result<()> {
-        if let Some(name) = &self.0 {
-            return fs::rename(name, path);
-        }
-        let name = beside(path);
-        if !self.link(file, &name)? {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        fs::rename(&name, path).inspect_err(|_| drop(fs::remove_file(&name)))
+    let mut words = header.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap_or_default()));
+    let mut next = || words.next().unwrap_or(0);
+    let (magic, version, bytes, boot, key) = (next(), next(), next(), [next(), next()], [next(), next()]);
+    if magic != MAGIC {
+        return Err(damaged("is not a file of ratelimit's"));
     }
+    if version != VERSION {
+        return Err(Fault::Damaged(format!("has layout {version}, and this version reads layout {VERSION}")));
+    }
+    if bytes != length
+        || !(MIN_SHARED_BYTES..=MAX_SHARED_BYTES).contains(&length)
+        || Layout::for_bytes(length).is_none()
+    {
+        return Err(Fault::Damaged(format!("says that it has {bytes} bytes, and it has {length}")));
+    }
+    if boot != boot_id() {
+        return Err(Fault::Stale);
+    }
+    Ok(key)
 }
 
-impl Drop for WorkingName {
-    fn drop(&mut self) {
-        if let Some(name) = self.0.take() {
-            // After a rename there is none.
-            let _ = fs::remove_file(name);
-        }
-    }
-}
-
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().map_or_else(OsString::new, OsString::from);
-    name.push(format!(".{:016x}", RandomState::new().hash_one(0)));
-    path.with_file_name(name)
-}
-
-fn write_zeros(mut file: &File, bytes: u64) -> io::Result<()> {
-    let zeros = vec![0; 1 << 20];
-    let mut left = bytes;
-    while left > 0 {
-        let count = left.min(zeros.len() as u64);
-        file.write_all(&zeros[..usize::try_from(count).unwrap_or(0)])?;
-        left -= count;
-    }
-    Ok(())
+/// What a file begins with.
+fn header(bytes: u64, key: [u64; 2]) -> Vec<u8> {
+    let [boot, more_boot] = boot_id();
+    [MAGIC, VERSION, bytes, boot, more_boot, key[0], key[1]].iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 /// What tells this start of the machine from the ones before; zeros where the system does not say.
 fn boot_id() -> [u64; 2] {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
-    let number = u128::from_str_radix(&digits, 16).unwrap_or(0);
-    [(number >> 64) as u64, number as u64]
+    let half = |digits: Option<&str>| digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
+    [half(digits.get(..16)), half(digits.get(16..))]
 }

@@ -237,10 +237,9 @@ impl<O: Owner> Table<O> {
     fn recover(&self, index: usize) {
         let set = self.set(index);
         match set.commit() {
-            Commit::Nothing => {}
+            Commit::Nothing | Commit::Member { .. } => {}
             Commit::Slot { slot, flags } => set.redo(slot, flags),
             Commit::Record(record) => self.finish(index, record),
-            Commit::Member { .. } => {}
         }
         set.set_commit(Commit::Nothing);
     }

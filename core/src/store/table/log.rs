@@ -63,7 +63,8 @@ impl<'a, O: Owner> Ring<'a, O> {
             && let Some(blocks) = table.run_length(block, set)
         {
             let [_, part, total] = content.map_or([0; 3], |content| content.words.map(i64::cast_unsigned));
-            let (head, len) = ((part >> INDEX_BITS) as usize, (part as usize) & MAX_GRANTS);
+            let number = |bits: u64| usize::try_from(bits).unwrap_or(usize::MAX);
+            let (head, len) = (number(part >> INDEX_BITS), number(part & MAX_GRANTS as u64));
             ring.block = Some(block);
             ring.capacity = (blocks * BLOCK / GRANT).min(MAX_GRANTS);
             if head < ring.capacity && len <= ring.capacity {
