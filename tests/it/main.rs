@@ -21,6 +21,12 @@ mod stories;
 /// Many callers at once on one key.
 mod concurrency;
 
+/// What stands in the place of a shared file, and what stands in the file.
+mod shared_file;
+
+/// Processes that share a file, and are killed or stopped.
+mod shared_processes;
+
 /// What is refused before a store is asked.
 mod arguments;
 

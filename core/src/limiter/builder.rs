@@ -55,7 +55,7 @@ impl LimiterBuilder {
     }
 
     /// Where the state lives. Without this, the default store: the environment variable `RATELIMIT_STORE`, else
-    /// this process's memory.
+    /// `shared:`.
     #[must_use]
     pub fn store(self, store: Arc<dyn Store>) -> Self {
         Self { store: Some(store), ..self }

@@ -4,10 +4,15 @@ pub mod dsn;
 
 pub mod memory;
 
+pub mod shared;
+
+mod table;
+
 pub mod redis;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,9 +25,13 @@ use crate::process;
 use dsn::Dsn;
 use memory::MemoryStore;
 use redis::RedisStore;
+use shared::SharedStore;
 
 /// The environment variable that names the default store.
 pub const DEFAULT_STORE_VARIABLE: &str = "RATELIMIT_STORE";
+
+/// The store when nothing names one.
+const DEFAULT_STORE: &str = "shared:";
 
 /// Keys that a memory store opened by DSN holds at most, unless it says `max_keys`.
 pub const DEFAULT_MAX_KEYS: usize = 1_000_000;
@@ -55,6 +64,7 @@ impl Open {
         }
         let store: Arc<dyn Store> = match &dsn {
             Dsn::Memory { max_keys } => Arc::new(MemoryStore::new(*max_keys)?),
+            Dsn::Shared { path, bytes, timeout } => Arc::new(SharedStore::open(path.as_deref(), *bytes, *timeout)?),
             Dsn::Redis(options) => Arc::new(RedisStore::new((**options).clone())?),
         };
         self.make_room();
@@ -65,8 +75,10 @@ impl Open {
     fn make_room(&mut self) {
         if self.by_dsn.len() >= MAX_OPEN || self.by_text.len() >= MAX_OPEN {
             self.by_text.clear();
-            // A memory store must not forget; a Redis store nobody holds only loses its idle connections.
-            self.by_dsn.retain(|dsn, store| matches!(dsn, Dsn::Memory { .. }) || Arc::strong_count(store) > 1);
+            // A memory store must not forget, and a shared one keeps its file anyway; a Redis store nobody holds only loses its idle connections.
+            self.by_dsn.retain(|dsn, store| {
+                matches!(dsn, Dsn::Memory { .. } | Dsn::Shared { .. }) || Arc::strong_count(store) > 1
+            });
         }
     }
 }
@@ -153,6 +165,17 @@ pub trait Store: Send + Sync + fmt::Debug + sealed::Sealed {
         None
     }
 
+    /// How full it is, for stores that hold their state themselves; nothing for a server.
+    ///
+    /// ```
+    /// let info = ratelimit_core::store::memory(1_000)?.info().expect("an embedded store");
+    /// assert!(info.slots >= 1_000 && info.used == 0 && info.evicted == 0);
+    /// # Ok::<(), ratelimit_core::Error>(())
+    /// ```
+    fn info(&self) -> Option<StoreInfo> {
+        None
+    }
+
     /// Connections that wait to be used; none where there are no connections.
     fn idle_connections(&self) -> usize {
         0
@@ -183,12 +206,31 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
+/// How full an embedded store is.
+///
+/// A look at every slot while others go on, so the numbers are about right at no single instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StoreInfo {
+    /// States it can hold.
+    pub slots: u64,
+    /// States it holds that still count.
+    pub used: u64,
+    /// States that have expired; their slots are taken as others are needed.
+    pub expired: u64,
+    /// Live states forgotten to make room, since the store was made. Above zero it is too small for its keys.
+    pub evicted: u64,
+    /// Memory it may take, in bytes.
+    pub bytes: u64,
+}
+
 /// What kind a store is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreKind {
     /// Memory of this process.
     Memory,
+    /// Memory shared by the processes of a host.
+    Shared,
     /// One Redis or Valkey server.
     Redis,
     /// The primary that sentinels name.
@@ -198,10 +240,11 @@ pub enum StoreKind {
 }
 
 impl StoreKind {
-    /// The name used in every language: `memory`, `redis`, `sentinel` or `cluster`.
+    /// The name used in every language: `memory`, `shared`, `redis`, `sentinel` or `cluster`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Memory => "memory",
+            Self::Shared => "shared",
             Self::Redis => "redis",
             Self::Sentinel => "sentinel",
             Self::Cluster => "cluster",
@@ -210,7 +253,7 @@ impl StoreKind {
 
     /// Whether a decision may have to wait for somebody, so that a host language's lock should be let go.
     pub const fn blocks(self) -> bool {
-        !matches!(self, Self::Memory)
+        !matches!(self, Self::Memory | Self::Shared)
     }
 }
 
@@ -241,13 +284,10 @@ pub fn open_parsed(dsn: Dsn) -> Result<Arc<dyn Store>> {
 }
 
 /// The default store: what `RATELIMIT_STORE` names, else what `setting` does (a host language's own setting), else
-/// `memory:`.
+/// `shared:`.
 pub fn open_default(setting: Option<&str>) -> Result<Arc<dyn Store>> {
     let variable = std::env::var(DEFAULT_STORE_VARIABLE).ok();
-    match variable.as_deref().into_iter().chain(setting).find(|dsn| !dsn.is_empty()) {
-        Some(dsn) => open(dsn),
-        None => embedded(),
-    }
+    open(variable.as_deref().into_iter().chain(setting).find(|dsn| !dsn.is_empty()).unwrap_or(DEFAULT_STORE))
 }
 
 /// Connections that the stores opened by name keep for their next use.
@@ -260,7 +300,22 @@ pub fn memory(max_keys: usize) -> Result<Arc<dyn Store>> {
     Ok(Arc::new(MemoryStore::new(max_keys)?))
 }
 
-/// The store that needs no server.
+/// A store in memory that the processes of this user share: in a file, or in the default place without a path; made with
+/// so many bytes where there is none.
+///
+/// Fails with [`InvalidStore`](crate::ErrorKind::InvalidStore) as [`SharedStore::open`] does, and when `bytes` is not
+/// between 1 MiB and 1 TiB.
+pub fn shared(path: Option<&Path>, bytes: u64) -> Result<Arc<dyn Store>> {
+    let bytes = dsn::shared_bytes("bytes", bytes)?;
+    open_parsed(Dsn::Shared { path: path.map(Path::to_owned), bytes, timeout: dsn::DEFAULT_TIMEOUT })
+}
+
+/// The store that needs no server, for those whose server is away: what `RATELIMIT_STORE` names if that is an embedded
+/// store, else the shared store in its default place, else, where there is no place for it, memory of this process.
 pub(crate) fn embedded() -> Result<Arc<dyn Store>> {
-    open_parsed(Dsn::Memory { max_keys: DEFAULT_MAX_KEYS })
+    let variable = std::env::var(DEFAULT_STORE_VARIABLE).ok();
+    match variable.map(|dsn| dsn.parse()) {
+        Some(Ok(dsn @ (Dsn::Memory { .. } | Dsn::Shared { .. }))) => open_parsed(dsn),
+        _ => open(DEFAULT_STORE).or_else(|_| open_parsed(Dsn::Memory { max_keys: DEFAULT_MAX_KEYS })),
+    }
 }

@@ -357,7 +357,7 @@ impl fmt::Display for Address {
     }
 }
 
-fn seconds(argument: &'static str, seconds: f64) -> Result<Duration> {
+pub(super) fn seconds(argument: &'static str, seconds: f64) -> Result<Duration> {
     if seconds > 0.0 && seconds <= MAX_TIMEOUT_SECONDS {
         // At least a microsecond: the sockets take a limit of zero for none.
         return Ok(Duration::from_secs_f64(seconds).max(Duration::from_micros(1)));
