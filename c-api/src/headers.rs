@@ -39,11 +39,11 @@ pub unsafe extern "C" fn rl_headers(
         let (limiter, decision, needed) = (shared!(limiter)?, shared!(decision)?, output!(needed)?);
         let style = if style.is_null() { HeaderStyle::default() } else { text!(style)?.parse()? };
         let decision = ratelimit_core::Decision::try_from(decision)?;
-        let Some(policy) = limiter.0.policies().get(decision.policy()) else {
+        if limiter.0.policies().get(decision.policy()).is_none() {
             let detail = format!("must be one of the limiter, got one by its policy {}", decision.policy());
             return Err(invalid("decision", detail));
-        };
-        let text = lines(&headers(&decision, policy, style));
+        }
+        let text = lines(&headers(&decision, limiter.0.policies(), style));
         if let Some(buffer) = buffer!(buf, len) {
             let Some(start) = buffer.get_mut(..text.len()) else {
                 return Err(invalid("len", format!("must be at least {}, got {len}", text.len())));

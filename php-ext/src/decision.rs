@@ -63,9 +63,9 @@ impl Decision {
     /// Header fields, ready to be sent.
     #[php(defaults(style = IETF))]
     pub(crate) fn headers(&self, style: Text<'_>) -> PhpResult<ZBox<ZendHashTable>> {
-        let style = style.utf8("style")?.parse().map_err(|error| exception::from_core(&error))?;
+        let style: http::HeaderStyle = style.utf8("style")?.parse().map_err(|error| exception::from_core(&error))?;
         let mut headers = ZendHashTable::new();
-        for (name, value) in http::headers(&self.decision, self.policy(), style) {
+        for (name, value) in http::headers(&self.decision, self.limiter.policies(), style) {
             headers.insert(name, value)?;
         }
         Ok(headers)
