@@ -40,7 +40,7 @@ impl FromStr for BodyStyle {
 pub struct Refusal {
     /// 429, 503 where the service is to blame, or 403 for a caller who cannot be told from others.
     pub status: u16,
-    /// The fields of the style, then `Retry-After`, `Cache-Control` and `Content-Type`.
+    /// The fields of the style, then `Retry-After`, `Content-Type` and `Cache-Control`.
     pub headers: Vec<Field>,
     /// The body; empty for [`BodyStyle::None`].
     pub body: String,
@@ -58,7 +58,7 @@ pub struct Refusal {
 /// let refusal = refusal(&decision, limiter.policies(), HeaderStyle::None, BodyStyle::Json, None).expect("a denial");
 /// assert_eq!(refusal.status, 429);
 /// assert_eq!(refusal.headers[0], ("Retry-After", "60".to_owned()));
-/// assert_eq!(refusal.headers[1], ("Cache-Control", "no-store".to_owned()));
+/// assert_eq!(refusal.headers[2], ("Cache-Control", "no-store".to_owned()));
 /// assert_eq!(refusal.body, r#"{"error":"Too many requests","retry_after":60}"#);
 /// # Ok::<(), ratelimit_core::Error>(())
 /// ```
@@ -99,13 +99,13 @@ struct Plain {
 
 impl Refusal {
     fn new(status: u16, mut headers: Vec<Field>, body: BodyStyle, problem: &impl Serialize, plain: &Plain) -> Self {
-        headers.push(("Cache-Control", "no-store".to_owned()));
         let (type_, body) = match body {
-            BodyStyle::Problem => ("application/problem+json", json(problem)),
-            BodyStyle::Json => ("application/json", json(plain)),
-            BodyStyle::None => return Self { status, headers, body: String::new() },
+            BodyStyle::Problem => (Some("application/problem+json"), json(problem)),
+            BodyStyle::Json => (Some("application/json"), json(plain)),
+            BodyStyle::None => (None, String::new()),
         };
-        headers.push(("Content-Type", type_.to_owned()));
+        headers.extend(type_.map(|type_| ("Content-Type", type_.to_owned())));
+        headers.push(("Cache-Control", "no-store".to_owned()));
         Self { status, headers, body }
     }
 }
