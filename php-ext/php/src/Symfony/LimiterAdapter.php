@@ -58,16 +58,19 @@ final class LimiterAdapter implements LimiterInterface
         if ($tokens === 0) {
             return new Reservation(microtime(true), $this->consume(0));
         }
+        $maxTime = $maxTime === null ? null : max(0.0, $maxTime);
         try {
-            $decision = $this->limiter->reserve($this->key, $tokens, max(0.0, $maxTime ?? INF));
+            $decision = $this->limiter->reserve($this->key, $tokens, $maxTime ?? INF);
         } catch (InvalidArgument $windows) {
             throw new ReserveNotSupportedException(self::class, 0, $windows);
         }
         self::possible($decision, $tokens);
         if (!$decision->allowed) {
-            $text = sprintf('The wait of %.6F seconds is longer than the %.6F seconds that are accepted.', $decision->retryAfter, $maxTime);
+            // The decision says when a reservation would be accepted; Symfony tells when its tokens would be there.
+            $wait = $maxTime + $decision->retryAfter;
+            $text = sprintf('The wait of %.6F seconds is longer than the %.6F seconds that are accepted.', $wait, $maxTime);
 
-            throw new MaxWaitDurationExceededException($text, self::rateLimit($decision, $decision->retryAfter, false));
+            throw new MaxWaitDurationExceededException($text, self::rateLimit($decision, $wait, false));
         }
 
         return new Reservation(
