@@ -27,6 +27,12 @@ pub mod decision;
 
 pub mod headers;
 
+pub mod problem;
+
+pub mod client_ip;
+
 pub mod version;
 
 mod panic;
+
+mod text;

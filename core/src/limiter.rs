@@ -23,7 +23,7 @@ pub use call::{Call, Keys};
 pub use wait::{WaitStep, Waiting};
 
 use crate::algorithm::MAX_UNITS;
-use crate::clock::{Clock, MAX_INSTANT_US};
+use crate::clock::{Clock, MAX_INSTANT_US, SystemClock};
 use crate::decision::{Decision, Source};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{self, KeySpace, KeyStyle, StoredKey};
@@ -170,6 +170,12 @@ impl Limiter {
     /// The store it keeps its state in.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// The present in microseconds since 1970: by the limiter's clock, or the wall clock where it has none. It is what
+    /// headers count from, and no instant of a store.
+    pub fn wall_clock_us(&self) -> u64 {
+        self.clock.as_ref().map_or_else(|| SystemClock.now_us(), |clock| clock.now_us())
     }
 
     fn now_us(&self, call: &Call<'_>) -> Result<Option<u64>> {

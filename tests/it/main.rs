@@ -54,6 +54,12 @@ mod redis_tls;
 /// What is answered when the store is not there.
 mod failure_rule;
 
+/// Decisions as header fields and as refusals.
+mod headers;
+
+/// Who a request comes from, whatever it says.
+mod client_ip;
+
 /// The scripts as texts.
 mod scripts;
 

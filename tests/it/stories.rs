@@ -139,10 +139,8 @@ fn a_refusal_at_any_moment_of_a_window_says_at_least_a_second_in_headers() {
             continue;
         }
         refused += 1;
-        for style in
-            [HeaderStyle::Ietf, HeaderStyle::Draft7, HeaderStyle::Draft3, HeaderStyle::XRateLimit, HeaderStyle::None]
-        {
-            let headers = headers(&decision, &limiter.policies()[0], style);
+        for (_, style) in HeaderStyle::ALL {
+            let headers = headers(&decision, limiter.policies(), style);
             let (name, value) = headers.last().expect("a Retry-After");
             assert_eq!(*name, "Retry-After");
             let seconds: u64 = value.parse().expect("a whole number");
