@@ -52,7 +52,7 @@ pub use decision::{Decision, Source};
 pub use error::{Error, ErrorKind, Result, StoreErrorKind};
 pub use limiter::{Call, Keys, Limiter, LimiterBuilder, Policies, WaitStep, Waiting};
 pub use policy::Policy;
-pub use resilience::FailureRule;
+pub use resilience::{BreakerState, FailureRule};
 
 /// The version of this library, as in `Cargo.toml`.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

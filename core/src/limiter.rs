@@ -136,7 +136,10 @@ impl Limiter {
     }
 
     fn carry_out(&self, operation: &Operation<'_>) -> Result<Decision> {
-        self.settle(self.store.decide(operation), operation)
+        match self.store.refusal(operation) {
+            Some(verdicts) => Ok(self.decision(&verdicts, Source::DenyCache)),
+            None => self.settle(self.store.decide(operation), operation),
+        }
     }
 
     /// The store's verdicts as a decision, or what the failure rule says in their place.

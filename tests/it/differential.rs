@@ -21,7 +21,7 @@ struct Twins {
 impl Twins {
     fn start() -> Self {
         let server = RedisServer::start();
-        let redis = store::open(&format!("{}?timeout=5", server.dsn())).expect("a store");
+        let redis = store::open(&format!("{}?timeout=5&deny_cache=0", server.dsn())).expect("a store");
         let memory = store::memory(10_000_000).expect("a store");
         Self { stores: [memory, nameless_store(), redis], _server: server, number: Cell::new(0) }
     }

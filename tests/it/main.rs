@@ -51,6 +51,12 @@ mod redis_async;
 /// Encrypted connections.
 mod redis_tls;
 
+/// Refusals that need no server.
+mod deny_cache;
+
+/// A server that keeps its callers waiting.
+mod breaker;
+
 /// What is answered when the store is not there.
 mod failure_rule;
 

@@ -17,8 +17,8 @@ fn remaining(limiter: &Limiter) -> u64 {
 fn a_decision_is_one_command_on_one_connection_however_many_limiters_there_are() {
     let server = RedisServer::start();
     redis::cmd("CONFIG").arg("RESETSTAT").exec(&mut server.connection()).expect("CONFIG RESETSTAT");
-    for _ in 0..50 {
-        ten_per_minute(&server.dsn()).allow("key", 1).expect("a decision");
+    for number in 0..50 {
+        ten_per_minute(&server.dsn()).allow(format!("user:{number}"), 1).expect("a decision");
     }
     assert_eq!(server.calls("evalsha"), 50);
     assert_eq!(server.calls("eval"), 1, "the text was sent once, after NOSCRIPT");

@@ -1,8 +1,9 @@
 //! What [`crate::aio::Limiter`] asks a limiter for.
 
+use super::batch::open;
 use super::prepared::{Charges, Prepared};
 use super::{Call, Keys, Limiter};
-use crate::decision::Decision;
+use crate::decision::{Decision, Source};
 use crate::error::Result;
 
 impl Limiter {
@@ -15,8 +16,10 @@ impl Limiter {
         let prepared = self.prepare(&call)?;
         let charges = prepared.charges(&self.policies);
         let operation = prepared.operation(&charges);
-        let outcome = store.decide(&operation).await;
-        self.settle(outcome, &operation)
+        match self.store.refusal(&operation) {
+            Some(verdicts) => Ok(self.decision(&verdicts, Source::DenyCache)),
+            None => self.settle(store.decide(&operation).await, &operation),
+        }
     }
 
     pub(crate) async fn decide_many_async(&self, calls: &[Call<'_>]) -> Result<Vec<Result<Decision>>> {
@@ -24,8 +27,10 @@ impl Limiter {
         let prepared: Vec<Prepared> = calls.iter().map(|call| self.prepare(call)).collect::<Result<_>>()?;
         let charges: Vec<Charges<'_>> = prepared.iter().map(|call| call.charges(&self.policies)).collect();
         let operations: Vec<_> = prepared.iter().zip(&charges).map(|(call, charges)| call.operation(charges)).collect();
-        let outcomes = store.decide_many(&operations).await;
-        Ok(outcomes.into_iter().zip(&operations).map(|(outcome, operation)| self.settle(outcome, operation)).collect())
+        let refusals = self.refusals(&operations);
+        let open = open(&operations, &refusals);
+        let outcomes = store.decide_many(&open).await;
+        Ok(self.settle_all(&operations, refusals, outcomes))
     }
 
     pub(crate) async fn forget_token_async(&self, call: &Call<'_>) -> Result<()> {

@@ -40,7 +40,8 @@ pub const DEFAULT_PREFIX: &str = "rl:";
 /// own files, `?server_name=` is the name to be certified, and `?insecure=1` takes any certificate.
 ///
 /// All of them take `?timeout=` and `?connect_timeout=` (seconds, 0.2 each), `?prefix=` (of every key, `rl:`), `?pool=`
-/// (idle connections kept per server, 64), `?protocol=` (`resp2` or `resp3`), `?client_name=`, and `?clock=caller` for
+/// (idle connections kept per server, 64), `?deny_cache=` (used-up keys that are refused without asking, 10000; 0 for none),
+/// `?protocol=` (`resp2` or `resp3`), `?client_name=`, and `?clock=caller` for
 /// services that refuse `TIME` in scripts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -22,6 +22,7 @@ use crate::algorithm::{MAX_SPAN_US, Verb, Verdict};
 use crate::error::Result;
 use crate::policy::Policy;
 use crate::process;
+use crate::resilience::BreakerState;
 use dsn::Dsn;
 use memory::MemoryStore;
 use redis::RedisStore;
@@ -145,6 +146,12 @@ pub trait Store: Send + Sync + fmt::Debug + sealed::Sealed {
     /// Decides, and changes the states accordingly, in one step that nobody else's step comes between.
     fn decide(&self, operation: &Operation<'_>) -> Result<Verdicts>;
 
+    /// The refusal that [`decide`](Self::decide) would come to, where that is known without asking anybody.
+    fn refusal(&self, operation: &Operation<'_>) -> Option<Verdicts> {
+        let _ = operation;
+        None
+    }
+
     /// Decides each operation by itself, in order, with as few round trips as the store allows.
     fn decide_many(&self, operations: &[Operation<'_>]) -> Vec<Result<Verdicts>> {
         operations.iter().map(|operation| self.decide(operation)).collect()
@@ -174,6 +181,11 @@ pub trait Store: Send + Sync + fmt::Debug + sealed::Sealed {
     /// ```
     fn info(&self) -> Option<StoreInfo> {
         None
+    }
+
+    /// Whether callers are kept away from a server that does not answer.
+    fn breaker(&self) -> BreakerState {
+        BreakerState::Closed
     }
 
     /// Connections that wait to be used; none where there are no connections.

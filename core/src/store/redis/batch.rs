@@ -20,6 +20,7 @@ pub(super) const MAX_UNDER_WAY: usize = 1000;
 /// The operations of a batch, and what has come of each so far.
 pub(super) struct Batch<'a> {
     pub(super) operations: Vec<Operation<'a>>,
+    store: &'a RedisStore,
     outcomes: Vec<Option<Result<Verdicts>>>,
     /// Those whose script the server did not know.
     untold: Vec<usize>,
@@ -33,10 +34,10 @@ pub(super) struct Part<'r> {
 }
 
 impl<'a> Batch<'a> {
-    pub(super) fn of(store: &RedisStore, operations: &[Operation<'a>]) -> Self {
+    pub(super) fn of(store: &'a RedisStore, operations: &[Operation<'a>]) -> Self {
         let operations: Vec<_> = operations.iter().map(|operation| store.timed(operation)).collect();
         let check = |operation| store.route.check_keys(keys_of(operation)).err().map(Err);
-        Self { outcomes: operations.iter().map(check).collect(), operations, untold: Vec::new() }
+        Self { outcomes: operations.iter().map(check).collect(), operations, store, untold: Vec::new() }
     }
 
     /// The numbers of those that are open, in order.
@@ -81,7 +82,10 @@ impl<'a> Batch<'a> {
     pub(super) fn hear(&mut self, index: usize, reply: Reply, from: &Address) -> Result<()> {
         let operation = &self.operations[index];
         match settled(reply, from, |reply| answer(&reply, operation)).map_err(Failure::into_error)? {
-            Sent::Done(Answer::Verdicts(verdicts)) => self.outcomes[index] = Some(Ok(verdicts)),
+            Sent::Done(Answer::Verdicts(verdicts, snapshot)) => {
+                self.store.deny_cache.learn(operation, snapshot.as_ref());
+                self.outcomes[index] = Some(Ok(verdicts));
+            }
             Sent::Refused(error) => self.outcomes[index] = Some(Err(error)),
             Sent::Elsewhere(Redirect::Text) => self.untold.push(index),
             // More than one exchange is needed.
@@ -136,6 +140,10 @@ impl RedisStore {
         }
         let mut under_way = Vec::new();
         for part in parts {
+            if let Err(error) = part.target.admit(&self.network) {
+                batch.fail(&part.members, &error);
+                continue;
+            }
             match self.begin(batch, &part, naming, deadline) {
                 Ok(connection) => under_way.push((part, connection)),
                 Err(failure) => self.not_under_way(batch, &part, failure),
@@ -147,12 +155,14 @@ impl RedisStore {
                 let reply = connection.next_reply(Expected::Answer, rest.is_empty());
                 if let Err(error) = reply.and_then(|reply| batch.hear(*index, reply, connection.address())) {
                     self.route.doubt(&error);
+                    part.target.note(Some(&error));
                     batch.fail(unheard, &error);
                     break;
                 }
                 unheard = rest;
             }
             if unheard.is_empty() {
+                part.target.note(None);
                 part.target.pool.put(connection);
             }
         }
@@ -162,6 +172,7 @@ impl RedisStore {
     pub(super) fn not_under_way(&self, batch: &mut Batch<'_>, part: &Part<'_>, failure: Failure) {
         let is_open = matches!(failure, Failure::NotSent(_)) && self.route.has_others();
         let error = failure.into_error();
+        part.target.note(Some(&error));
         self.route.doubt(&error);
         // Nothing has been sent, so where there are other servers one of them may be asked: alone, once it is found.
         if !is_open {

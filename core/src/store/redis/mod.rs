@@ -15,6 +15,8 @@ mod deadline;
 
 mod fault;
 
+mod knock;
+
 mod node;
 
 mod pool;
@@ -53,6 +55,7 @@ use super::{Operation, Store, StoreKind, Verdicts, sealed};
 use crate::clock::{Clock as _, SystemClock};
 use crate::error::{Error, Result, StoreErrorKind};
 use crate::lua::Naming;
+use crate::resilience::{BreakerState, DenyCache};
 
 /// How often a window of the calendar is looked up anew because the server's clock says another one is on.
 const MAX_CORRECTIONS: usize = 3;
@@ -73,6 +76,7 @@ const TRY_AGAIN: Duration = Duration::from_millis(5);
 pub struct RedisStore {
     network: Network,
     route: Route,
+    deny_cache: DenyCache,
 }
 
 /// What came of sending a command.
@@ -97,7 +101,7 @@ impl RedisStore {
     pub fn new(options: RedisOptions) -> Result<Self> {
         let tls = options.tls.as_ref().map(Tls::new).transpose()?;
         let network = Network { options, tls };
-        Ok(Self { route: Route::new(&network), network })
+        Ok(Self { route: Route::new(&network), deny_cache: DenyCache::new(network.options.deny_cache), network })
     }
 
     /// Where the servers are and how they are talked to.
@@ -109,8 +113,22 @@ impl RedisStore {
         self.network.options.prefix.as_bytes()
     }
 
-    /// Sends a command to where its key is, and on from there as the servers say.
+    /// Sends a command to where its key is, unless that server has kept too many waiting.
     fn call<R>(
+        &self,
+        key: Option<&[u8]>,
+        deadline: &Deadline,
+        encode: impl Fn(&mut Vec<u8>, Naming) -> Result<()>,
+        read: impl Fn(Reply) -> Option<R>,
+    ) -> Result<R> {
+        self.route.admit(key, &self.network)?;
+        let outcome = self.send_on(key, deadline, encode, read);
+        self.route.note(key, outcome.as_ref().err());
+        outcome
+    }
+
+    /// Sends a command to where its key is, and on from there as the servers say.
+    fn send_on<R>(
         &self,
         key: Option<&[u8]>,
         deadline: &Deadline,
@@ -184,7 +202,10 @@ impl RedisStore {
                 answer => answer,
             };
             match answer? {
-                Answer::Verdicts(verdicts) => return Ok(verdicts),
+                Answer::Verdicts(verdicts, snapshot) => {
+                    self.deny_cache.learn(operation, snapshot.as_ref());
+                    return Ok(verdicts);
+                }
                 Answer::Elsewhen(server_us) => now_us = server_us,
             }
         }
@@ -271,7 +292,12 @@ impl Store for RedisStore {
         self.decide_in_batch(operations)
     }
 
+    fn refusal(&self, operation: &Operation<'_>) -> Option<Verdicts> {
+        self.deny_cache.refusal(&self.timed(operation))
+    }
+
     fn reset(&self, key: &[u8]) -> Result<()> {
+        self.deny_cache.forget(key);
         self.call(
             Some(key),
             &Deadline::start(&self.network.options),
@@ -299,6 +325,10 @@ impl Store for RedisStore {
 
     fn kind(&self) -> StoreKind {
         self.route.kind()
+    }
+
+    fn breaker(&self) -> BreakerState {
+        self.route.breaker_state()
     }
 
     fn idle_connections(&self) -> usize {

@@ -33,11 +33,15 @@ impl RedisStore {
         encode: impl Fn(&mut Vec<u8>, Naming) -> Result<()>,
         read: impl Fn(Reply) -> Option<R>,
     ) -> Result<R> {
-        let sent = self.send_on(key, deadline, encode, read);
-        timeout(deadline.left(Instant::now()), sent).await.map_err(|_| deadline.passed())?
+        self.route.admit(key, &self.network)?;
+        let sent = self.send_on_async(key, deadline, encode, read);
+        let sent = timeout(deadline.left(Instant::now()), sent).await;
+        let outcome = sent.unwrap_or_else(|_| Err(deadline.passed()));
+        self.route.note(key, outcome.as_ref().err());
+        outcome
     }
 
-    async fn send_on<R>(
+    async fn send_on_async<R>(
         &self,
         key: Option<&[u8]>,
         deadline: &Deadline,
@@ -121,7 +125,10 @@ impl RedisStore {
                 answer => answer,
             };
             match answer? {
-                Answer::Verdicts(verdicts) => return Ok(verdicts),
+                Answer::Verdicts(verdicts, snapshot) => {
+                    self.deny_cache.learn(operation, snapshot.as_ref());
+                    return Ok(verdicts);
+                }
                 Answer::Elsewhen(server_us) => now_us = server_us,
             }
         }
@@ -142,6 +149,7 @@ impl AsyncStore for RedisStore {
 
     fn reset<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
+            self.deny_cache.forget(key);
             let deadline = Deadline::start(&self.network.options);
             let encode = |out: &mut Vec<u8>, _| {
                 command::delete(out, self.prefix(), key);
