@@ -43,6 +43,8 @@ pub mod http;
 
 pub mod resilience;
 
+pub mod metrics;
+
 mod key;
 
 mod process;

@@ -27,6 +27,7 @@ use crate::clock::{Clock, MAX_INSTANT_US, SystemClock};
 use crate::decision::{Decision, Source};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{self, KeySpace, KeyStyle, StoredKey};
+use crate::metrics::{self, PolicyCounters};
 use crate::policy::Policy;
 use crate::resilience::Fallback;
 use crate::store::{Action, Charge, Operation, Store, Verdicts};
@@ -45,6 +46,8 @@ pub struct Limiter {
     store: Arc<dyn Store>,
     clock: Option<Arc<dyn Clock>>,
     fallback: Fallback,
+    /// Per policy, where its decisions are counted.
+    counters: SmallVec<[PolicyCounters; 1]>,
 }
 
 impl Limiter {
@@ -137,7 +140,7 @@ impl Limiter {
 
     fn carry_out(&self, operation: &Operation<'_>) -> Result<Decision> {
         match self.store.refusal(operation) {
-            Some(verdicts) => Ok(self.decision(&verdicts, Source::DenyCache)),
+            Some(verdicts) => Ok(self.counted(operation, self.decision(&verdicts, Source::DenyCache))),
             None => self.settle(self.store.decide(operation), operation),
         }
     }
@@ -145,9 +148,32 @@ impl Limiter {
     /// The store's verdicts as a decision, or what the failure rule says in their place.
     fn settle(&self, outcome: Result<Verdicts>, operation: &Operation<'_>) -> Result<Decision> {
         match outcome {
-            Ok(verdicts) => Ok(self.decision(&verdicts, Source::Store)),
-            Err(error) => self.fallback.decide(error, &self.policies, operation),
+            Ok(verdicts) => Ok(self.counted(operation, self.decision(&verdicts, Source::Store))),
+            Err(error) => self.fall_back(error, operation),
         }
+    }
+
+    #[cold]
+    fn fall_back(&self, error: Error, operation: &Operation<'_>) -> Result<Decision> {
+        if let Some(kind) = error.store_kind() {
+            metrics::count_error(kind);
+        }
+        let decision = self.fallback.decide(error, &self.policies, operation)?;
+        if operation.action == Action::Refund && decision.source() != Source::Local {
+            metrics::count_dropped_refund();
+        }
+        Ok(self.counted(operation, decision))
+    }
+
+    /// A decision that takes something is counted under the policy that ruled.
+    #[inline]
+    fn counted(&self, operation: &Operation<'_>, decision: Decision) -> Decision {
+        if let (Action::Allow | Action::Reserve { .. }, Some(counters)) =
+            (operation.action, self.counters.get(decision.policy()))
+        {
+            metrics::count(*counters, &decision);
+        }
+        decision
     }
 
     /// Forgets what `key` has used: its budget is whole again.

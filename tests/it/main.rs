@@ -57,6 +57,9 @@ mod deny_cache;
 /// A server that keeps its callers waiting.
 mod breaker;
 
+/// What limiters have done, in numbers.
+mod metrics;
+
 /// What is answered when the store is not there.
 mod failure_rule;
 

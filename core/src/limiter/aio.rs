@@ -17,7 +17,7 @@ impl Limiter {
         let charges = prepared.charges(&self.policies);
         let operation = prepared.operation(&charges);
         match self.store.refusal(&operation) {
-            Some(verdicts) => Ok(self.decision(&verdicts, Source::DenyCache)),
+            Some(verdicts) => Ok(self.counted(&operation, self.decision(&verdicts, Source::DenyCache))),
             None => self.settle(store.decide(&operation).await, &operation),
         }
     }

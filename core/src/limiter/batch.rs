@@ -52,7 +52,7 @@ impl Limiter {
         let mut outcomes = outcomes.into_iter();
         let settle = |(operation, refusal): (&Operation<'_>, Option<Verdicts>)| {
             if let Some(verdicts) = refusal {
-                return Ok(self.decision(&verdicts, Source::DenyCache));
+                return Ok(self.counted(operation, self.decision(&verdicts, Source::DenyCache)));
             }
             let missing = || Err(Error::internal("the store left a call of many unanswered"));
             self.settle(outcomes.next().unwrap_or_else(missing), operation)

@@ -302,6 +302,23 @@ pub fn open_default(setting: Option<&str>) -> Result<Arc<dyn Store>> {
     open(variable.as_deref().into_iter().chain(setting).find(|dsn| !dsn.is_empty()).unwrap_or(DEFAULT_STORE))
 }
 
+/// How the stores opened by name are now.
+pub(crate) struct States {
+    pub(crate) open_breakers: u64,
+    pub(crate) idle: u64,
+    /// The shared store in its default place, if it is open.
+    pub(crate) shared: Option<StoreInfo>,
+}
+
+pub(crate) fn states() -> States {
+    // Looked at outside the lock: a shared store counts its slots.
+    let stores: Vec<Arc<dyn Store>> = with_opened(|open| open.by_dsn.values().cloned().collect());
+    let open_breakers = stores.iter().filter(|store| store.breaker() == BreakerState::Open).count();
+    let idle: usize = stores.iter().map(|store| store.idle_connections()).sum();
+    let shared = stores.iter().find(|store| store.kind() == StoreKind::Shared).and_then(|store| store.info());
+    States { open_breakers: open_breakers as u64, idle: idle as u64, shared }
+}
+
 /// Connections that the stores opened by name keep for their next use.
 pub fn idle_connections() -> usize {
     with_opened(|open| open.by_dsn.values().map(|store| store.idle_connections()).sum())

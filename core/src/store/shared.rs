@@ -47,6 +47,23 @@ impl Region {
         Self::at(start.cast(), words)
     }
 
+    /// Zeros that a process shares with the children it forks.
+    #[allow(unsafe_code)]
+    pub(crate) fn inherited(words: usize) -> io::Result<Self> {
+        let flags = MapFlags::SHARED | MapFlags::NORESERVE;
+        // SAFETY: the kernel chooses the place, so no memory that is in use is replaced. What children do to it is no
+        // data race: all access is atomic.
+        let start = unsafe {
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                Self::bytes(words)?,
+                ProtFlags::READ | ProtFlags::WRITE,
+                flags,
+            )?
+        };
+        Self::at(start.cast(), words)
+    }
+
     /// The first words of a file, which must be that long.
     #[allow(unsafe_code)]
     pub(crate) fn of_file(file: &File, words: usize) -> io::Result<Self> {

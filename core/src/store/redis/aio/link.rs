@@ -16,6 +16,7 @@ use tokio::time::{sleep_until, timeout};
 
 use super::stream::{self, Stream};
 use crate::error::{Error, Result, StoreErrorKind};
+use crate::metrics;
 use crate::store::dsn::Address;
 use crate::store::redis::connection::Failure;
 use crate::store::redis::fault;
@@ -77,9 +78,14 @@ impl Link {
     /// Sends commands and waits for their replies. Nothing has been sent when it fails with `NotSent`.
     pub(super) async fn exchange(&self, commands: Vec<u8>, replies: usize, expected: Expected) -> Outcome<Replies> {
         let (answer, answered) = oneshot::channel();
+        let started = Instant::now();
         let gone = || Failure::NotSent(Error::unavailable(StoreErrorKind::Closed, "the connection is closed"));
         self.requests.send(Request { commands, replies, expected, answer }).await.map_err(|_| gone())?;
-        answered.await.unwrap_or_else(|_| Err(gone()))
+        let outcome = answered.await.unwrap_or_else(|_| Err(gone()));
+        if outcome.is_ok() {
+            metrics::observe(started.elapsed());
+        }
+        outcome
     }
 
     pub(super) fn is_closed(&self) -> bool {
