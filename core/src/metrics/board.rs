@@ -15,6 +15,9 @@ use crate::store::shared::Region;
 /// Names of policies that are told apart; the rest is counted under one name.
 const NAMES: usize = 512;
 
+/// The place after all names.
+const NO_NAME: u32 = 512;
+
 /// The name of the rest.
 const REST: &str = "other";
 
@@ -46,6 +49,7 @@ const STRIPE_WORDS: usize = GENERAL_WORDS + (NAMES + 1) * POLICY_WORDS;
 const NAME_AREA: usize = NAMES * NAME_SLOT;
 const WORDS: usize = NAME_AREA + STRIPES * STRIPE_WORDS;
 
+const _: () = assert!(NO_NAME as usize == NAMES);
 const _: () = assert!(SOURCES * 2 <= POLICY_WORDS && DROPPED < GENERAL_WORDS);
 
 /// All counters of this process and those it shares them with.
@@ -57,7 +61,7 @@ pub(crate) struct PolicyCounters(u32);
 
 impl PolicyCounters {
     /// Those of the policies whose name has no place.
-    pub(crate) const NONE: Self = Self(NAMES as u32);
+    pub(crate) const NONE: Self = Self(NO_NAME);
 }
 
 /// Numbers of one policy, by source.
