@@ -31,6 +31,8 @@ pub mod problem;
 
 pub mod client_ip;
 
+pub mod metrics;
+
 pub mod version;
 
 mod panic;

@@ -42,6 +42,37 @@ pub unsafe extern "C" fn rl_store_open(dsn: *const c_char, out: *mut *mut Store)
     })
 }
 
+/// How full a store is that holds its state itself. All zero for a server.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct StoreInfo {
+    /// States it can hold.
+    pub slots: u64,
+    /// States it holds that still count.
+    pub used: u64,
+    /// States that have expired; their slots are taken as others are needed.
+    pub expired: u64,
+    /// Live states forgotten to make room, since the store was made. Above zero it is too small for its keys.
+    pub evicted: u64,
+    /// Memory it may take, in bytes.
+    pub bytes: u64,
+}
+
+/// How full a store is. Looks at every slot.
+///
+/// @param store  `memory:` or `shared:`; of a server nothing is known.
+/// @param out    The numbers, about right at no single instant, since others go on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rl_store_get_info(store: *const Store, out: *mut StoreInfo) -> Status {
+    boundary(|| {
+        let (store, out) = (shared!(store)?, output!(out)?);
+        let info = store.0.info().unwrap_or_default();
+        let store::StoreInfo { slots, used, expired, evicted, bytes } = info;
+        out.write(StoreInfo { slots, used, expired, evicted, bytes });
+        Ok(())
+    })
+}
+
 /// Frees a store. Limiters made with it go on working, and whoever opens the same DSN later finds its memory or its idle
 /// connections as they were. `NULL` is a no-op; freeing twice is an error of the program that is not detected.
 #[unsafe(no_mangle)]

@@ -11,7 +11,7 @@ pub(crate) extern "C" fn print(module: *mut ModuleEntry) {
     info_table_start!();
     info_table_row!("ratelimit", "enabled");
     info_table_row!("Version", VERSION);
-    info_table_row!("Stores", "memory, redis");
+    info_table_row!("Stores", "memory, shared, redis, sentinel, cluster");
     info_table_row!("Open connections", store::idle_connections().to_string());
     info_table_end!();
 

@@ -34,6 +34,8 @@ mod exception;
 
 mod ini;
 
+mod metrics;
+
 mod info;
 
 mod convert;

@@ -10,18 +10,20 @@ use crate::decision::Decision;
 use crate::limiter::Limiter;
 use crate::policy::Policy;
 use crate::store::Store;
-use crate::{exception, info, ini, token_bucket};
+use crate::{exception, info, ini, metrics, token_bucket};
 
 #[php_module]
 #[php(startup = start)]
 pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
-    module.name("ratelimit").version(ratelimit_core::VERSION).info_function(info::print)
+    metrics::register(module.name("ratelimit").version(ratelimit_core::VERSION).info_function(info::print))
 }
 
 /// Runs once per process, or once per restart of a server that restarts its modules.
 fn start(_type: i32, module: i32) -> i32 {
     startup_guard(|| {
         ini::register(module);
+        // Before the master of a server forks its workers, so that they count together.
+        ratelimit_core::metrics::touch();
         exception::register()?;
         clock::register()?;
         class::register::<ManualClock>()?;

@@ -3,6 +3,8 @@
 // Named arguments in PHP are the Rust names as they are.
 #![allow(non_snake_case)]
 
+use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ext_php_rs::convert::{FromZvalMut, StubLiteral};
@@ -48,6 +50,18 @@ impl Store {
         store::memory(keys).map(Self).map_err(|error| exception::from_core(&error))
     }
 
+    #[php(defaults(path = None, bytes = 67_108_864))]
+    pub(crate) fn shared(path: Option<String>, bytes: Integer) -> PhpResult<Self> {
+        let path = path.map(PathBuf::from);
+        let invalid = |got: String| {
+            let detail = format!("must be between 1 MiB and 1 TiB, got {got}");
+            exception::from_core(&Error::argument_error(ErrorKind::InvalidStore, "bytes", detail))
+        };
+        let bytes = bytes.get("bytes", |bytes| invalid(shown(bytes)))?;
+        let bytes = u64::try_from(bytes).map_err(|_| invalid(bytes.to_string()))?;
+        store::shared(path.as_deref(), bytes).map(Self).map_err(|error| exception::from_core(&error))
+    }
+
     #[php(defaults(redis = DEFAULT_PLACE, timeout = 0.2, connectTimeout = 0.2, prefix = DEFAULT_PREFIX))]
     pub(crate) fn redis(redis: Place, timeout: Float, connectTimeout: Float, prefix: Text<'_>) -> PhpResult<Self> {
         let options = redis.get()?;
@@ -68,6 +82,16 @@ impl Store {
     pub(crate) fn ping(&self) -> PhpResult<f64> {
         let time = self.0.ping().map_err(|error| exception::from_core(&error))?;
         Ok(time.as_secs_f64())
+    }
+
+    pub(crate) fn info(&self) -> Option<HashMap<&'static str, i64>> {
+        let store::StoreInfo { slots, used, expired, evicted, bytes } = self.0.info()?;
+        let numbers = [("slots", slots), ("used", used), ("expired", expired), ("evicted", evicted), ("bytes", bytes)];
+        Some(numbers.map(|(name, number)| (name, i64::try_from(number).unwrap_or(i64::MAX))).into())
+    }
+
+    pub(crate) fn breaker(&self) -> &'static str {
+        self.0.breaker().as_str()
     }
 
     pub(crate) fn kind(&self) -> &'static str {

@@ -53,6 +53,19 @@ final class Store
     }
 
     /**
+     * The store that all processes of this user share: in a file, or in the default place without a path.
+     *
+     * @param ?string $path the file; `/dev/shm/ratelimit-` and the user's id without it
+     * @param int $bytes the size it is made with where there is none, from 1 MiB to 1 TiB
+     *
+     * @throws Exception\InvalidStore If it cannot be made or is not what it should be: a link, another user's, of another size.
+     */
+    public static function shared(?string $path = null, int $bytes = 67108864): self
+    {
+        throw new \LogicException('the extension ratelimit is not loaded');
+    }
+
+    /**
      * A Redis or Valkey server, named by a DSN or by a client object of the application.
      *
      * Of a client object only the place it connects to is used (host and port or socket, user, password, database); the
@@ -85,9 +98,32 @@ final class Store
     }
 
     /**
+     * How full it is, for stores that hold their state themselves; null for a server. Looks at every slot.
+     *
+     * `slots` states it can hold, `used` that still count, `expired` whose slots are taken as others are needed,
+     * `evicted` live ones forgotten to make room since it was made: above 0 it is too small; `bytes` it may take.
+     *
+     * @return ?array{slots: int, used: int, expired: int, evicted: int, bytes: int}
+     */
+    public function info(): ?array
+    {
+        throw new \LogicException('the extension ratelimit is not loaded');
+    }
+
+    /**
+     * Whether callers are kept away from a server that let them wait: then the failure rule answers at once.
+     *
+     * @return 'closed'|'open'
+     */
+    public function breaker(): string
+    {
+        throw new \LogicException('the extension ratelimit is not loaded');
+    }
+
+    /**
      * What kind of store it is.
      *
-     * @return 'memory'|'redis'
+     * @return 'memory'|'shared'|'redis'|'sentinel'|'cluster'
      */
     public function kind(): string
     {

@@ -20,6 +20,8 @@ mod store;
 
 mod redis_client;
 
+mod metrics;
+
 mod clock;
 
 mod token_bucket;
@@ -44,9 +46,11 @@ mod _native {
     #[pymodule_export]
     use crate::limiter::Limiter;
     #[pymodule_export]
+    use crate::metrics::metrics;
+    #[pymodule_export]
     use crate::policy::{Policy, restore_policy};
     #[pymodule_export]
-    use crate::store::Store;
+    use crate::store::{Store, StoreInfo};
     #[pymodule_export]
     use crate::token_bucket::TokenBucket;
     #[pymodule_export]
@@ -54,6 +58,8 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // Before anybody forks.
+        crate::core::metrics::touch();
         module.add("__version__", crate::core::VERSION)
     }
 }

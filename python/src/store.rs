@@ -1,12 +1,13 @@
 //! Where state lives.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::core::store::dsn::Dsn;
+use crate::core::store::dsn::{DEFAULT_SHARED_BYTES, Dsn};
 use crate::core::{self, ErrorKind};
 use crate::error::{self, OrRaise as _};
 use crate::number::{Given, count, real, type_name};
@@ -44,6 +45,22 @@ impl Store {
         core::store::memory(max_keys).map(Self).or_raise()
     }
 
+    /// The store that all processes of this user share: in a file, or in the default place without a path.
+    ///
+    /// The file is made with so many `bytes` where there is none. Raises `InvalidStore` where it cannot be made or is not
+    /// what it should be.
+    ///
+    /// >>> Store.shared().kind
+    /// 'shared'
+    #[staticmethod]
+    #[pyo3(signature = (path = None, bytes = Given(None)), text_signature = "(path=None, bytes=67108864)")]
+    // What Python gives is taken over.
+    #[allow(clippy::needless_pass_by_value)]
+    fn shared(path: Option<PathBuf>, bytes: Given<'_, '_>) -> PyResult<Self> {
+        let bytes = bytes.or(DEFAULT_SHARED_BYTES, |value| count(KIND, "bytes", &u64::MAX, value))?;
+        core::store::shared(path.as_deref(), bytes).map(Self).or_raise()
+    }
+
     /// A store on one Redis or Valkey server, named by a `redis://` or `redis+unix://` DSN.
     ///
     /// `timeout` and `connect_timeout` are in seconds, for one exchange and for connecting; every key starts with
@@ -78,7 +95,20 @@ impl Store {
         py.detach(|| self.0.ping()).map(|took| took.as_secs_f64()).or_raise()
     }
 
-    /// What kind of store it is: `memory` or `redis`.
+    /// How full it is, for stores that hold their state themselves; None for a server. Looks at every slot.
+    fn info(&self, py: Python<'_>) -> Option<StoreInfo> {
+        let info = py.detach(|| self.0.info())?;
+        let core::store::StoreInfo { slots, used, expired, evicted, bytes } = info;
+        Some(StoreInfo { slots, used, expired, evicted, bytes })
+    }
+
+    /// Whether callers are kept away from a server that let them wait: `closed` when all is well, else `open`.
+    #[getter]
+    fn breaker(&self) -> &'static str {
+        self.0.breaker().as_str()
+    }
+
+    /// What kind of store it is: `memory`, `shared`, `redis`, `sentinel` or `cluster`.
     #[getter]
     fn kind(&self) -> &'static str {
         self.0.kind().as_str()
@@ -86,6 +116,30 @@ impl Store {
 
     fn __repr__(&self) -> String {
         format!("<ratelimit_rs.Store of kind '{}'>", self.kind())
+    }
+}
+
+/// How full a store is that holds its state itself. The numbers are about right at no single instant.
+#[derive(Debug)]
+#[pyclass(frozen, get_all, module = "ratelimit_rs")]
+pub(crate) struct StoreInfo {
+    /// States it can hold.
+    slots: u64,
+    /// States it holds that still count.
+    used: u64,
+    /// States that have expired; their slots are taken as others are needed.
+    expired: u64,
+    /// Live states forgotten to make room, since the store was made. Above zero it is too small for its keys.
+    evicted: u64,
+    /// Memory it may take, in bytes.
+    bytes: u64,
+}
+
+#[pymethods]
+impl StoreInfo {
+    fn __repr__(&self) -> String {
+        let Self { slots, used, expired, evicted, bytes } = self;
+        format!("StoreInfo(slots={slots}, used={used}, expired={expired}, evicted={evicted}, bytes={bytes})")
     }
 }
 

@@ -18,7 +18,17 @@ from .errors import (
     StoreUnavailable,
     WaitTooLong,
 )
-from ._native import Decision, Limiter, ManualClock, Policy, Store, TokenBucket, __version__
+from ._native import (
+    Decision,
+    Limiter,
+    ManualClock,
+    Policy,
+    Store,
+    StoreInfo,
+    TokenBucket,
+    __version__,
+    metrics,
+)
 
 __all__ = [
     "Decision",
@@ -32,8 +42,10 @@ __all__ = [
     "Policy",
     "RateLimitError",
     "Store",
+    "StoreInfo",
     "StoreUnavailable",
     "TokenBucket",
     "WaitTooLong",
     "__version__",
+    "metrics",
 ]

@@ -1,6 +1,7 @@
 """The native half of `ratelimit_rs`. Private: import from `ratelimit_rs`."""
 
 from collections.abc import Callable, Iterable
+from os import PathLike
 from typing import Any, Literal, Protocol, TypeVar, final
 
 __all__ = [
@@ -9,9 +10,11 @@ __all__ = [
     "ManualClock",
     "Policy",
     "Store",
+    "StoreInfo",
     "TokenBucket",
     "_Waiting",
     "__version__",
+    "metrics",
     "restore_decision",
     "restore_policy",
 ]
@@ -33,6 +36,34 @@ class _RedisClient(Protocol):
 class _Clock(Protocol):
     def now(self) -> float: ...
 
+def metrics() -> str:
+    """All metrics as Prometheus text: calls let pass and refused by policy and source, errors of the store by kind, how
+    long servers took to answer, and how the stores are. No key is in it.
+
+    The counters are those of this process and of the processes it forks after the import, so workers of a server that
+    loads the application before it forks tell their sum.
+    """
+
+@final
+class StoreInfo:
+    """How full a store is that holds its state itself. The numbers are about right at no single instant."""
+
+    @property
+    def slots(self) -> int:
+        """States it can hold."""
+    @property
+    def used(self) -> int:
+        """States it holds that still count."""
+    @property
+    def expired(self) -> int:
+        """States that have expired; their slots are taken as others are needed."""
+    @property
+    def evicted(self) -> int:
+        """Live states forgotten to make room, since the store was made. Above zero it is too small for its keys."""
+    @property
+    def bytes(self) -> int:
+        """Memory it may take, in bytes."""
+
 @final
 class Store:
     """Where state lives. Made by one of the static methods; connects on first use.
@@ -51,6 +82,13 @@ class Store:
     def memory(max_keys: int = 1000000) -> Store:
         """A memory store of its own for at most `max_keys` keys, shared with nobody who does not hold it."""
     @staticmethod
+    def shared(path: str | PathLike[str] | None = None, bytes: int = 67108864) -> Store:
+        """The store that all processes of this user share: in a file, or in the default place without a path.
+
+        The file is made with so many `bytes` where there is none. Raises `InvalidStore` where it cannot be made or is not
+        what it should be.
+        """
+    @staticmethod
     def redis(
         url: str = "redis://127.0.0.1:6379",
         *,
@@ -65,9 +103,14 @@ class Store:
         """
     def ping(self) -> float:
         """Seconds that a round trip takes. Raises `StoreUnavailable`."""
+    def info(self) -> StoreInfo | None:
+        """How full it is, for stores that hold their state themselves; None for a server. Looks at every slot."""
+    @property
+    def breaker(self) -> Literal["closed", "open"]:
+        """Whether callers are kept away from a server that let them wait: `closed` when all is well, else `open`."""
     @property
     def kind(self) -> str:
-        """What kind of store it is: `memory` or `redis`."""
+        """What kind of store it is: `memory`, `shared`, `redis`, `sentinel` or `cluster`."""
 
 @final
 class Policy:
