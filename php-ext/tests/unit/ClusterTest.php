@@ -39,9 +39,9 @@ final class ClusterTest extends TestCase
     {
         $cluster = self::$$cluster;
         $store = $store($cluster);
-        $limiter = new Limiter(Policy::tokenBucket(3, 1.0, 3600.0), $store);
+        $limiter = new Limiter(Policy::tokenBucket(4, 1.0, 3600.0), $store);
         $before = $cluster->calls('evalsha');
-        foreach ([2, 1, 0, 0] as $remaining) {
+        foreach ([3, 2, 1, 0] as $remaining) {
             for ($key = 0; $key < 30; $key++) {
                 self::assertSame($remaining, $limiter->allow("{$this->dataName()} {$key}")->remaining);
             }

@@ -124,7 +124,7 @@ final class FailureTest extends TestCase
         yield 'a refusal without a wait' => [self::reply(0, 0, 0, 1_000_000, 0), 'protocol'];
         yield 'no number' => [self::reply(1, NAN, 0, 0, 0), 'protocol'];
         yield 'a number too few' => [self::reply(1, 1, 0, 0), 'protocol'];
-        yield 'two decisions' => [self::reply(1, 1, 0, 0, 0, 1, 1, 0, 0, 0), 'protocol'];
+        yield 'three decisions' => [self::reply(1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0), 'protocol'];
         yield 'an error' => ["-ERR internal error\r\n", 'protocol'];
         yield 'another node' => ["-CROSSSLOT Keys in request don't hash to the same slot\r\n", 'protocol'];
         yield 'replica' => ["-READONLY You can't write against a read only replica.\r\n", 'readonly'];
