@@ -38,6 +38,14 @@ unsafe extern "C" {
     ) -> *mut zend_property_info;
     fn zend_ini_string_ex(name: *const c_char, length: usize, original: c_int, exists: *mut bool) -> *mut c_char;
     fn zend_parse_arg_str_weak(argument: *mut Zval, text: *mut *mut zend_string, position: u32) -> bool;
+    fn zend_read_property(
+        scope: *mut zend_class_entry,
+        object: *mut ZendObject,
+        name: *const c_char,
+        length: usize,
+        silent: bool,
+        result: *mut Zval,
+    ) -> *mut Zval;
     fn zend_timeout() -> !;
     fn zend_update_property(
         scope: *mut zend_class_entry,
@@ -187,12 +195,26 @@ pub(crate) fn type_name(value: &Zval) -> String {
     unsafe { CStr::from_ptr(zend_zval_type_name(value)) }.to_string_lossy().into_owned()
 }
 
-/// Whether an object is of a class or interface, given by name. Loads nothing.
-pub(crate) fn is_a(object: &ZendObject, class: &str) -> bool {
-    let mut name = ZendStr::new(class, false);
-    // SAFETY: the name is alive for the call; the answer is null or a class that lives as long as the object.
-    let class = unsafe { zend_lookup_class_ex(&raw mut *name, ptr::null_mut(), NO_AUTOLOAD).as_ref() };
-    class.is_some_and(|class| object.instance_of(class))
+/// A class or interface by its name. Loads nothing.
+pub(crate) fn class(name: &str) -> Option<&'static ClassEntry> {
+    let mut name = ZendStr::new(name, false);
+    // SAFETY: the name is alive for the call; the answer is null or a class that lives until the request is over.
+    unsafe { zend_lookup_class_ex(&raw mut *name, ptr::null_mut(), NO_AUTOLOAD).as_ref() }
+}
+
+/// A property as code of `scope` would read it: also a private one. Null where there is none.
+pub(crate) fn read_property(scope: &ClassEntry, object: &ZendObject, name: &str) -> Zval {
+    let scope = ptr::from_ref(scope).cast_mut();
+    let object = ptr::from_ref(object).cast_mut();
+    let mut own = Zval::new();
+    // SAFETY: scope and object are alive. The answer is null, the place of a property, or `own` with a value that
+    // getters of the class have made and that is ours; it is copied at once.
+    unsafe {
+        zend_read_property(scope, object, name.as_ptr().cast(), name.len(), true, &raw mut own)
+            .as_ref()
+            .map(|value| value.dereference().shallow_clone())
+            .unwrap_or_default()
+    }
 }
 
 /// A declared type that `ext-php-rs` cannot spell: adds `bits` to the type of a method's argument.

@@ -6,12 +6,13 @@
 use std::panic::AssertUnwindSafe;
 
 use ext_php_rs::args::Arg;
+use ext_php_rs::boxed::ZBox;
 use ext_php_rs::builders::{ClassBuilder, FunctionBuilder};
 use ext_php_rs::class::ClassEntryInfo;
 use ext_php_rs::convert::IntoZval as _;
 use ext_php_rs::exception::{PhpException, PhpResult};
 use ext_php_rs::flags::{ClassFlags, DataType, MethodFlags, PropertyFlags};
-use ext_php_rs::types::{ZendClassObject, Zval};
+use ext_php_rs::types::{ZendClassObject, ZendEmptyArray, ZendHashTable, Zval};
 use ext_php_rs::zend::{ClassEntry, ExecuteData, ce, run_handler};
 use ext_php_rs::zend_fastcall;
 use ratelimit_core::{Error, ErrorKind};
@@ -71,6 +72,9 @@ pub(crate) fn register() -> ext_php_rs::error::Result<()> {
             class::type_of(DataType::String),
             default,
         );
+        let mut none = ZendEmptyArray.into_zval(true).ok();
+        let flags = PropertyFlags::Public.bits();
+        engine::declare_property(class, "decisions", flags, class::type_of(DataType::Array), none.as_mut());
     });
     LIMIT_EXCEEDED.complete(|class| {
         let flags = PropertyFlags::Public.bits() | READONLY;
@@ -93,6 +97,18 @@ pub(crate) fn from_core(error: &Error) -> PhpException {
     let exception = PhpException::new(message(error), 0, class.get());
     let Some(kind) = error.store_kind() else { return exception };
     exception.with_object(with_kind(class.get(), &message(error), kind.as_str()))
+}
+
+/// The exception for an error that left `missing` of many calls without a decision; it holds those of the others.
+pub(crate) fn with_decisions(error: &Error, missing: usize, decisions: ZBox<ZendHashTable>) -> PhpException {
+    let Some(kind) = error.store_kind() else { return from_core(error) };
+    let class = STORE_UNAVAILABLE.get();
+    let message = format!("{missing} of {} calls have no decision: {}", decisions.len(), message(error));
+    let mut exception = with_kind(class, &message, kind.as_str());
+    if let Some(object) = exception.object_mut() {
+        set(object, class, "decisions", decisions.into_zval(false));
+    }
+    PhpException::new(message, 0, class).with_object(exception)
 }
 
 /// The refusal to write a property, in PHP's words: `RateLimit\Decision::$allowed`.

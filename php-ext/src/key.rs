@@ -9,6 +9,9 @@ use ratelimit_core::Keys;
 use crate::convert::{Text, wrong_type};
 use crate::engine;
 
+/// The type of such an argument, for errors.
+pub(crate) const TYPE: &str = "string|array";
+
 /// Whose budget.
 pub(crate) enum Key<'a> {
     /// The same for all policies.
@@ -23,14 +26,30 @@ impl Key<'_> {
     /// Calls with the keys as the core takes them.
     #[inline]
     pub(crate) fn with<R>(self, call: impl FnOnce(Keys<'_>) -> PhpResult<R>) -> PhpResult<R> {
+        let named = self.named();
+        match self.keys(&named) {
+            Ok(keys) => call(keys),
+            Err(type_) => Err(wrong_type("key", TYPE, type_)),
+        }
+    }
+
+    /// Policy names and keys, where there are several.
+    #[inline]
+    pub(crate) fn named(&self) -> Vec<(&str, &[u8])> {
         match self {
-            Self::One(Text::Passed(key)) => call(Keys::One(key.as_bytes())),
-            Self::One(Text::Default(key)) => call(Keys::One(key.as_bytes())),
-            Self::Each(keys) => {
-                let keys: Vec<_> = keys.iter().map(|(name, key)| (name.as_str(), key.as_slice())).collect();
-                call(Keys::Each(&keys))
-            }
-            Self::One(Text::Wrong(type_)) | Self::Wrong(type_) => Err(wrong_type("key", "string|array", &type_)),
+            Self::Each(keys) => keys.iter().map(|(name, key)| (name.as_str(), key.as_slice())).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The keys as the core takes them, with what [`named`](Self::named) says; or the type of what is no key.
+    #[inline]
+    pub(crate) fn keys<'k>(&'k self, named: &'k [(&'k str, &'k [u8])]) -> Result<Keys<'k>, &'k str> {
+        match self {
+            Self::One(Text::Passed(key)) => Ok(Keys::One(key.as_bytes())),
+            Self::One(Text::Default(key)) => Ok(Keys::One(key.as_bytes())),
+            Self::Each(_) => Ok(Keys::Each(named)),
+            Self::One(Text::Wrong(type_)) | Self::Wrong(type_) => Err(type_),
         }
     }
 

@@ -14,6 +14,8 @@ mod token_bucket;
 
 mod limiter;
 
+mod batch;
+
 mod key;
 
 mod wait;

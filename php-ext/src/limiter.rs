@@ -8,11 +8,12 @@ use std::sync::Arc;
 use ext_php_rs::boxed::ZBox;
 use ext_php_rs::exception::{PhpException, PhpResult};
 use ext_php_rs::prelude::*;
-use ext_php_rs::types::{ZendClassObject, Zval};
+use ext_php_rs::types::{ZendClassObject, ZendHashTable, Zval};
 use ratelimit_core as core;
 use ratelimit_core::clock::seconds_to_us;
 use ratelimit_core::{Call, Error, ErrorKind, ManualClock, WaitStep, Waiting};
 
+use crate::batch::{self, Calls};
 use crate::clock::{Clock, ClockArgument};
 use crate::convert::{Float, Integer, Nullable, Switch, Text, shown};
 use crate::decision::Decision;
@@ -88,6 +89,15 @@ impl Limiter {
     pub(crate) fn allow(&self, key: Key<'_>, cost: Integer, token: Nullable<Text<'_>>) -> Answer {
         let (cost, token) = (cost.get("cost", invalid_cost)?, token.get("token")?);
         key.with(|keys| self.decide(with_token(Call::allow(keys, cost), token)))
+    }
+
+    /// One decision per pair of a key and a cost, in order.
+    pub(crate) fn allow_many(&self, calls: Calls) -> PhpResult<ZBox<ZendHashTable>> {
+        calls.with(|calls| {
+            self.set_clock()?;
+            let outcomes = self.limiter.decide_many(calls).map_err(|error| exception::from_core(&error))?;
+            batch::decisions(outcomes, |decision| self.answer(decision))
+        })
     }
 
     #[php(defaults(cost = 1))]

@@ -19,9 +19,6 @@ use ratelimit_core::{Error, ErrorKind};
 use crate::convert::{Float, Integer, Text, shown};
 use crate::{client, engine, exception, ini};
 
-/// What a store may be given as; the end of a sentence.
-const KINDS: &str = "null, a DSN, a RateLimit\\Store, a connected Redis or a Predis\\ClientInterface";
-
 /// A store of the core.
 #[php_class]
 #[php(name = "RateLimit\\Store")]
@@ -109,7 +106,7 @@ pub(crate) fn resolve(argument: &'static str, value: &Zval) -> PhpResult<Arc<dyn
     } else if let Some(store) = value.object().and_then(ZendClassObject::<Store>::from_zend_obj) {
         Ok(store.0.clone())
     } else {
-        store::open_parsed(Dsn::Redis(Box::new(place(argument, KINDS, value)?)))
+        store::open_parsed(Dsn::Redis(Box::new(place(argument, "null, a DSN, a RateLimit\\Store", value)?)))
     };
     opened.map_err(|error| exception::from_core(&error))
 }
@@ -119,11 +116,11 @@ fn utf8(dsn: &[u8]) -> PhpResult<&str> {
     std::str::from_utf8(dsn).map_err(|_| exception::from_core(&Error::invalid_store("the DSN must be UTF-8")))
 }
 
-/// The place that a client object is connected to.
-fn place(argument: &'static str, kinds: &str, value: &Zval) -> PhpResult<RedisOptions> {
+/// The place that a client object is connected to; `others` is what else the argument may be.
+fn place(argument: &'static str, others: &str, value: &Zval) -> PhpResult<RedisOptions> {
     match value.object().map(client::place).transpose()?.flatten() {
         Some(options) => Ok(options),
-        None => Err(wrong_kind(argument, kinds, &engine::type_name(value))),
+        None => Err(wrong_kind(argument, &format!("{others}, {}", client::KINDS), &engine::type_name(value))),
     }
 }
 
@@ -157,7 +154,7 @@ impl FromZvalMut<'_> for Place {
     fn from_zval_mut(value: &mut Zval) -> Option<Self> {
         Some(Self(match value.zend_str() {
             Some(dsn) => utf8(dsn.as_bytes()).and_then(Self::of_dsn),
-            None => place("redis", "a DSN, a connected Redis or a Predis\\ClientInterface", value),
+            None => place("redis", "a DSN", value),
         }))
     }
 }

@@ -28,13 +28,15 @@ namespace RateLimit;
 final class Limiter
 {
     /**
-     * Asks the store nothing, so one object per request costs no round trip.
+     * Asks the store nothing, so one object per request costs no round trip. (Only a `\RedisSentinel` is asked, for the
+     * other sentinels.)
      *
      * @param Policy|non-empty-list<Policy> $policies one policy, or a list of up to 32 that differ in name, algorithm
      *     or window
-     * @param null|string|Store|\Redis|\Predis\ClientInterface $store where the state is kept: null is the default store
-     *     (environment variable `RATELIMIT_STORE`, else the setting `ratelimit.store`, else `shared:`); a string is a
-     *     DSN; of a client object only the place it connects to is used, over a connection of our own
+     * @param null|string|Store|\Redis|\RedisCluster|\RedisSentinel|\Predis\ClientInterface $store where the state is
+     *     kept: null is the default store (environment variable `RATELIMIT_STORE`, else the setting `ratelimit.store`, else
+     *     `shared:`); a string is a DSN; of a client object only the place it connects to is used, over a connection of
+     *     our own: see {@see Store::redis()}
      * @param 'throw'|'open'|'closed'|'local' $onError what to answer when the store does not: throw
      *     {@see Exception\StoreUnavailable}, let the call pass, refuse it, or let this worker's memory decide. Such
      *     decisions are `degraded`
@@ -73,6 +75,32 @@ final class Limiter
      * @throws Exception\StoreUnavailable If the store gave no answer and `$onError` is 'throw'.
      */
     public function allow(string|array $key, int $cost = 1, ?string $token = null): Decision
+    {
+        throw new \LogicException('the extension ratelimit is not loaded');
+    }
+
+    /**
+     * {@see allow()} for many calls, in order, in as few round trips as the store allows: one per server.
+     *
+     * ```php
+     * [$first, $second] = $limiter->allowMany([['user:1', 1], ['user:2', 5]]);
+     * ```
+     *
+     * Each decision stands alone: one that is refused changes nothing for the others. A map of keys and costs is not taken,
+     * since PHP makes numbers of keys that look like some.
+     *
+     * @param list<array{0: string|array<string, string>, 1?: int}> $calls pairs of a key and a cost, each as for allow();
+     *     the cost may be left out
+     *
+     * @return list<Decision> one for each call, in order
+     *
+     * @throws Exception\InvalidCost As for allow(), with the index of the pair; nothing is sent then, for no call.
+     * @throws Exception\InvalidArgument As for allow(), with the index of the pair; if `$calls` is no list of pairs; if
+     *     the keys that a call names for its policies are on different nodes of a cluster.
+     * @throws Exception\StoreUnavailable If the store gave no answer for some of the calls and `$onError` is 'throw'; its
+     *     `decisions` are those of the others.
+     */
+    public function allowMany(array $calls): array
     {
         throw new \LogicException('the extension ratelimit is not loaded');
     }

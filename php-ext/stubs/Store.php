@@ -29,9 +29,16 @@ final class Store
      * | `memory:` | memory of this process; `?max_keys=` |
      * | `redis://[user:password@]host[:port][/database]` | a Redis or Valkey server over TCP |
      * | `redis+unix:///path/to/socket` | the same over a socket; `?db=`, `?username=`, `?password=` |
+     * | `redis+sentinel://[user:password@]host[:port],…/master[/database]` | the primary that sentinels name; `?sentinel_username=`, `?sentinel_password=` |
+     * | `redis+cluster://[user:password@]host[:port],…` | a cluster, found through these nodes |
      *
-     * Redis stores take `?timeout=` and `?connect_timeout=` (seconds, 0.2 each), `?prefix=` (of every key, `rl:`) and
-     * `?pool=` (idle connections kept, 64). In php.ini a DSN with options has to stand in quotes.
+     * `valkey` may stand for `redis`. `rediss` and `valkeys` are encrypted, also with `+sentinel` and `+cluster`: `?ca=` is a
+     * file with the authorities to be trusted (else the system's), `?cert=` and `?key=` are files of the client's own,
+     * `?server_name=` is the name to be certified, and `?insecure=1` takes any certificate.
+     *
+     * Redis stores take `?timeout=` and `?connect_timeout=` (seconds, 0.2 each), `?prefix=` (of every key, `rl:`), `?pool=`
+     * (idle connections kept per server, 64), `?protocol=` (`resp2` or `resp3`), `?client_name=`, and `?clock=caller` for
+     * services that refuse `TIME` in scripts. In php.ini a DSN with options has to stand in quotes.
      *
      * @throws Exception\InvalidStore If the DSN has a fault; the message names the part and repeats no password.
      */
@@ -66,17 +73,29 @@ final class Store
     }
 
     /**
-     * A Redis or Valkey server, named by a DSN or by a client object of the application.
+     * Redis or Valkey servers, named by a DSN or by a client object of the application.
      *
-     * Of a client object only the place it connects to is used (host and port or socket, user, password, database); the
-     * connection is our own. An option in the DSN holds, unless an argument says something else than its default.
+     * Of a client object only the place it connects to is used; the connection is our own. An option in the DSN holds,
+     * unless an argument says something else than its default.
      *
-     * @param string|\Redis|\Predis\ClientInterface $redis
+     * | object | what is taken from it |
+     * |---|---|
+     * | `\Redis`, connected | host and port or socket, user, password, database, and whether it is encrypted |
+     * | `\RedisCluster` | its nodes |
+     * | `\RedisSentinel` | the primary it watches, which has to be the only one, and the other sentinels. It is asked for them each time, in two round trips |
+     * | Predis: one server, `cluster => redis`, `replication` | all of that, and the SSL options |
+     *
+     * The classes of phpredis do not give away which certificates they use, nor `\RedisCluster` and `\RedisSentinel` their
+     * passwords and whether they are encrypted: name such servers with a DSN. The authorities of an encrypted `\Redis` are
+     * those of `openssl.cafile`, else the system's.
+     *
+     * @param string|\Redis|\RedisCluster|\RedisSentinel|\Predis\ClientInterface $redis
      * @param float $timeout seconds a call may take, connecting aside; above 0, at most 3600
      * @param float $connectTimeout seconds that connecting may take, authentication included
      * @param string $prefix what every key starts with: printable ASCII without spaces and braces
      *
-     * @throws Exception\InvalidStore If an argument has a fault, or the client object is not connected.
+     * @throws Exception\InvalidStore If an argument has a fault; if the client object is not connected, does not say where
+     *     its servers are, or has an SSL option that cannot be kept.
      */
     public static function redis(
         string|object $redis = 'redis://127.0.0.1:6379',

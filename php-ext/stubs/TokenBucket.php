@@ -23,9 +23,10 @@ final class TokenBucket
      * @param int $capacity the most tokens the bucket holds, 1 to 2147483647
      * @param float $refillRate tokens gained per interval, above 0; 0.5 is kept as the exact ratio
      * @param float $refillInterval seconds, above 0
-     * @param null|string|\RateLimit\Store|\Redis|\Predis\ClientInterface $redis where the tokens are kept: null is the
-     *     default store (environment variable `RATELIMIT_STORE`, else the setting `ratelimit.store`, else `shared:`); a
-     *     string is a DSN; of a client object only the place it connects to is used, over a connection of our own
+     * @param null|string|\RateLimit\Store|\Redis|\RedisCluster|\RedisSentinel|\Predis\ClientInterface $redis where the
+     *     tokens are kept: null is the default store (environment variable `RATELIMIT_STORE`, else the setting
+     *     `ratelimit.store`, else `shared:`); a string is a DSN; of a client object only the place it connects to is used,
+     *     over a connection of our own: see {@see \RateLimit\Store::redis()}
      *
      * @throws \RateLimit\Exception\InvalidPolicy If a number is out of range, with its name and value.
      * @throws \RateLimit\Exception\InvalidStore If `$redis` is none of the above, or a client that is not connected.

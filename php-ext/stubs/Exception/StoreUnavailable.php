@@ -22,4 +22,12 @@ class StoreUnavailable extends \RuntimeException implements RateLimitException
      * After timeout and closed the call may have been counted. It is never sent twice.
      */
     public string $kind = '';
+
+    /**
+     * After {@see \RateLimit\Limiter::allowMany()}: one entry per call, in order; null where there was no answer. Else
+     * empty.
+     *
+     * @var list<null|\RateLimit\Decision>
+     */
+    public array $decisions = [];
 }

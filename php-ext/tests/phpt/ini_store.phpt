@@ -1,5 +1,7 @@
 --TEST--
 ratelimit.store names the default store
+--ENV--
+RATELIMIT_STORE=
 --INI--
 ratelimit.store=nonsense
 --FILE--

@@ -41,7 +41,9 @@ final class FpmServer
             array_push($command, '-d', "{$name}={$value}");
         }
         $log = ['file', "{$this->folder}/output", 'a'];
-        $this->process = proc_open($command, [['file', '/dev/null', 'r'], $log, $log], $pipes);
+        // The environment would come before the setting.
+        $environment = (isset($settings['ratelimit.store']) ? ['RATELIMIT_STORE' => ''] : []) + getenv();
+        $this->process = proc_open($command, [['file', '/dev/null', 'r'], $log, $log], $pipes, null, $environment);
         Wait::until(function (): bool {
             if (!proc_get_status($this->process)['running']) {
                 throw new \RuntimeException('php-fpm: ' . $this->log());

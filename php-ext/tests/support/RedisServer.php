@@ -20,10 +20,11 @@ final class RedisServer
 
     /**
      * @param list<string> $options as on its command line
+     * @param null|int $port a free one without it
      */
-    public function __construct(private readonly array $options = [])
+    public function __construct(private readonly array $options = [], ?int $port = null)
     {
-        $this->port = Wait::freePort();
+        $this->port = $port ?? Wait::freePort();
         $this->folder = Wait::folder();
         $this->start();
     }
@@ -108,6 +109,14 @@ final class RedisServer
     {
         $stats = $this->connection()->info('commandstats')["cmdstat_{$command}"] ?? '';
         return preg_match('/calls=(\d+)/', $stats, $found) ? (int) $found[1] : 0;
+    }
+
+    /**
+     * How often the server has read from any connection: what was sent in one piece counts once.
+     */
+    public function reads(): int
+    {
+        return (int) $this->connection()->info('stats')['total_reads_processed'];
     }
 
     /**

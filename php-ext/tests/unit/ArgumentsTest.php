@@ -274,7 +274,7 @@ final class ArgumentsTest extends TestCase
      */
     public function testWhatNamesNoStoreIsRefusedWithTheKindsThatDo(mixed $value, string $got): void
     {
-        $kinds = 'must be null, a DSN, a RateLimit\Store, a connected Redis or a Predis\ClientInterface';
+        $kinds = 'must be null, a DSN, a RateLimit\Store, a connected Redis, a RedisCluster, a RedisSentinel or a Predis\ClientInterface';
         foreach (['store' => static fn () => new Limiter(Policy::tokenBucket(1, 1.0), $value), 'redis' => static fn () => new \TokenBucket(redis: $value)] as $argument => $make) {
             try {
                 $make();

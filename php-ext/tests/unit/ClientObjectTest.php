@@ -107,6 +107,10 @@ final class ClientObjectTest extends TestCase
         yield 'Predis with user' => ['locked', 0, static fn (RedisServer $server) => new Client([
             'host' => '127.0.0.1', 'port' => $server->port, 'username' => 'app', 'password' => 'app pass',
         ])];
+        yield 'Predis with a primary and a replica' => ['open', 0, static fn (RedisServer $server) => new Client(
+            ["tcp://127.0.0.1:{$server->port}?alias=master", 'tcp://127.0.0.1:1?alias=replica'],
+            ['replication' => true],
+        )];
         yield 'Predis over socket' => ['locked', 2, static fn (RedisServer $server) => new Client([
             'scheme' => 'unix', 'path' => $server->socket(), 'password' => 'pass+word', 'database' => 2,
         ])];
@@ -142,17 +146,18 @@ final class ClientObjectTest extends TestCase
     public static function uselessClients(): iterable
     {
         yield 'never connected' => [static fn () => new \Redis(), 'the Redis object is not connected; call connect() first'];
-        yield 'Predis over TLS' => [
-            static fn () => new Client(['scheme' => 'tls', 'host' => 'cache.example']),
-            "the client's connection must use the scheme tcp or unix, got tls",
-        ];
-        yield 'Predis over HTTP' => [
-            static fn () => new Client(['scheme' => 'rediss', 'host' => 'cache.example']),
-            "the client's connection must use the scheme tcp or unix, got rediss",
-        ];
-        yield 'Predis with several servers' => [
+        yield 'Predis that shares keys out by itself' => [
             static fn () => new Client(['tcp://127.0.0.1:1', 'tcp://127.0.0.1:2'], ['cluster' => 'predis']),
-            'a Predis client must be connected to one server, got Predis\Connection\Aggregate\PredisCluster',
+            'a Predis client must be connected to one server, to a cluster of Redis\'s or through sentinels, '
+                . 'got Predis\Connection\Aggregate\PredisCluster',
+        ];
+        yield 'Predis with sentinels of no service' => [
+            static fn () => new Client(['tcp://127.0.0.1:1'], ['replication' => 'sentinel']),
+            'the Predis client names no sentinels; name them with a redis+sentinel:// DSN',
+        ];
+        yield 'Predis with a cluster behind sockets' => [
+            static fn () => new Client(['unix:/run/one.sock', 'unix:/run/two.sock'], ['cluster' => 'redis']),
+            "the client's connection must use the scheme tcp, tls or unix, got unix",
         ];
         yield 'negative database' => [
             static fn () => new Client(['database' => -1]),

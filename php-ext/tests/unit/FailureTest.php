@@ -124,7 +124,7 @@ final class FailureTest extends TestCase
         yield 'a refusal without a wait' => [self::reply(0, 0, 0, 1_000_000, 0), 'protocol'];
         yield 'no number' => [self::reply(1, NAN, 0, 0, 0), 'protocol'];
         yield 'a number too few' => [self::reply(1, 1, 0, 0), 'protocol'];
-        yield 'two decisions' => [self::reply(1, 1, 0, 0, 0, 1, 1, 0, 0, 0), 'protocol'];
+        yield 'three decisions' => [self::reply(1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0), 'protocol'];
         yield 'an error' => ["-ERR internal error\r\n", 'protocol'];
         yield 'another node' => ["-CROSSSLOT Keys in request don't hash to the same slot\r\n", 'protocol'];
         yield 'replica' => ["-READONLY You can't write against a read only replica.\r\n", 'readonly'];
@@ -223,24 +223,74 @@ final class FailureTest extends TestCase
         yield ['local', true, 1, 'local'];
     }
 
-    public function testTheRuleKeepsTheDeadlineOnASilentServerAndEndsWhenItIsBack(): void
+    /**
+     * @dataProvider rulesThatDecideAtOnce
+     */
+    public function testTheRuleKeepsTheDeadlineOnASilentServerAndEndsWhenItIsBack(string $rule, string $source): void
     {
         $server = new RedisServer();
         $store = Store::redis($server->dsn(), self::LIMIT, self::LIMIT);
-        $limiter = new Limiter(Policy::tokenBucket(100, 1.0, 3600.0), $store, 'closed');
+        $limiter = new Limiter(Policy::tokenBucket(100, 1.0, 3600.0), $store, $rule);
         self::assertSame('store', $limiter->allow('k')->source);
         $server->signal(SIGSTOP);
         try {
-            for ($call = 0; $call < 3; $call++) {
-                $started = microtime(true);
-                self::assertSame('fail_closed', $limiter->allow('k')->source);
-                self::assertLessThan(self::LIMIT + self::PATIENCE, microtime(true) - $started);
-            }
+            $this->assertAnswersInTime($limiter, $source);
         } finally {
             $server->signal(SIGCONT);
         }
         $limiter->allow('k');
-        self::assertSame('store', $limiter->allow('k')->source);
+        for ($call = 0; $call < 10; $call++) {
+            self::assertSame('store', $limiter->allow('k')->source);
+        }
+    }
+
+    /**
+     * @dataProvider rulesThatDecideAtOnce
+     */
+    public function testTheRuleKeepsTheDeadlineWhereNobodyEverAnswers(string $rule, string $source): void
+    {
+        // One accepts and is silent; the other's backlog is full, so that it does not even accept.
+        $silent = stream_socket_server('tcp://127.0.0.1:0');
+        $context = stream_context_create(['socket' => ['backlog' => 0]]);
+        $full = stream_socket_server('tcp://127.0.0.1:0', $_, $_, STREAM_SERVER_BIND | STREAM_SERVER_LISTEN, $context);
+        $waiting = [];
+        for ($client = 0; $client < 4; $client++) {
+            $waiting[] = @stream_socket_client('tcp://' . stream_socket_get_name($full, false), $_, $_, 0.0, STREAM_CLIENT_ASYNC_CONNECT);
+        }
+        foreach ([$silent, $full] as $socket) {
+            $dsn = $this->dsn(stream_socket_get_name($socket, false));
+            $this->assertAnswersInTime(new Limiter(Policy::tokenBucket(100, 1.0, 3600.0), $dsn, $rule), $source);
+        }
+        array_map('fclose', array_filter([$silent, $full, ...$waiting]));
+    }
+
+    public static function rulesThatDecideAtOnce(): iterable
+    {
+        yield 'open' => ['open', 'fail_open'];
+        yield 'closed' => ['closed', 'fail_closed'];
+    }
+
+    public function testAPrimaryThatIsAReplicaForAWhileIsUsedAgain(): void
+    {
+        $server = new RedisServer();
+        $limiter = $this->limiter($server->dsn());
+        self::assertSame(9, $limiter->allow('k')->remaining);
+        $before = $server->connectionsReceived();
+        $server->connection()->rawCommand('REPLICAOF', '127.0.0.1', (string) Wait::freePort());
+        self::assertSame('readonly', $this->failureOf($limiter)->kind);
+        $server->connection()->rawCommand('REPLICAOF', 'NO', 'ONE');
+        self::assertSame([8, 7], [$limiter->allow('k')->remaining, $limiter->allow('k')->remaining]);
+        self::assertSame(1, $server->connectionsReceived() - $before, 'the old connection is not used again');
+    }
+
+    private function assertAnswersInTime(Limiter $limiter, string $source): void
+    {
+        for ($call = 0; $call < 10; $call++) {
+            $started = microtime(true);
+            self::assertSame($source, $limiter->allow('k')->source);
+            // One limit to connect, one to answer.
+            self::assertLessThan(2 * self::LIMIT + self::PATIENCE, microtime(true) - $started);
+        }
     }
 
     public function testLongWaitsAreNeitherCutNorNegative(): void

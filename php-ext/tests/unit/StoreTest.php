@@ -106,7 +106,7 @@ final class StoreTest extends TestCase
             'connectTimeout must be above 0 and at most 3600 seconds, got inf' => ['connectTimeout' => INF],
             'prefix must be printable ASCII without spaces and braces, got "a{b"' => ['prefix' => 'a{b'],
             'redis must be the DSN of a Redis server, got another store\'s' => ['redis' => 'memory:'],
-            'redis must be a DSN, a connected Redis or a Predis\ClientInterface, got stdClass' => ['redis' => new \stdClass()],
+            'redis must be a DSN, a connected Redis, a RedisCluster, a RedisSentinel or a Predis\ClientInterface, got stdClass' => ['redis' => new \stdClass()],
         ];
         foreach ($calls as $message => $arguments) {
             try {

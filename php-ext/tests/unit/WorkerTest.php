@@ -62,7 +62,7 @@ final class WorkerTest extends TestCase
 
     public function testASettingOfOneRequestDoesNotReachTheNext(): void
     {
-        $fpm = new FpmServer(1);
+        $fpm = new FpmServer(1, ['ratelimit.store' => 'memory:']);
         $script = tempnam(sys_get_temp_dir(), 'ratelimit');
         file_put_contents($script, '<?php isset($_GET["set"]) && ini_set("ratelimit.store", "nonsense");
             try { echo (new TokenBucket)->allow("k")["allowed"] ? "allowed" : ""; } catch (RateLimit\Exception\InvalidStore) { echo "refused"; }');
@@ -155,7 +155,7 @@ final class WorkerTest extends TestCase
             }
             $answers = array_map("stream_get_contents", $pipes);
             rsort($answers); echo implode("", $answers);';
-        $printed = Php::start([...Php::command(), '-r', $code, '--', $redis->dsn()])->printed();
+        $printed = Php::start([...Php::command(), '-r', $code, '--', $redis->dsn() . '?timeout=5&connect_timeout=5'])->printed();
         self::assertSame('43210' . str_repeat('-', 45), $printed);
     }
 

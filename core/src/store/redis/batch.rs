@@ -34,10 +34,15 @@ pub(super) struct Part<'r> {
 }
 
 impl<'a> Batch<'a> {
+    /// Keys of one operation that no node can have together are a mistake of the caller: then nothing is left open.
     pub(super) fn of(store: &'a RedisStore, operations: &[Operation<'a>]) -> Self {
         let operations: Vec<_> = operations.iter().map(|operation| store.timed(operation)).collect();
-        let check = |operation| store.route.check_keys(keys_of(operation)).err().map(Err);
-        Self { outcomes: operations.iter().map(check).collect(), operations, store, untold: Vec::new() }
+        let misplaced = |(index, operation)| {
+            store.route.check_keys(keys_of(operation)).err().map(|error: Error| error.at_index(index))
+        };
+        let misplaced = operations.iter().enumerate().find_map(misplaced);
+        let outcomes = operations.iter().map(|_| misplaced.clone().map(Err)).collect();
+        Self { outcomes, operations, store, untold: Vec::new() }
     }
 
     /// The numbers of those that are open, in order.

@@ -65,16 +65,22 @@ pub(super) fn server(address: &Address, line: &[u8]) -> Error {
         "; on a cluster all policies of a limiter need one key, not one each"
     } else if line.starts_with("MOVED") {
         "; it is a node of a cluster: name it with redis+cluster://"
+    } else if line.starts_with("NOAUTH") {
+        " The password belongs in the DSN; not every client object gives its own away."
     } else {
         ""
     };
     Error::unavailable(kind, format!("redis at {address} answered with an error: {line}{advice}"))
 }
 
-/// Nobody to be asked could say where a key's server is.
+/// Nobody to be asked could say where a key's server is. Where rights were missing, that is what it is about.
 pub(super) fn no_server(what: &str, last: Option<Error>) -> Error {
+    let kind = match last.as_ref().and_then(Error::store_kind) {
+        Some(Kind::Noperm) => Kind::Noperm,
+        _ => Kind::Refused,
+    };
     let why = last.map_or_else(String::new, |error| format!("; the last one asked: {error}"));
-    Error::unavailable(Kind::Refused, format!("{what}{why}"))
+    Error::unavailable(kind, format!("{what}{why}"))
 }
 
 /// Whether an error of the server means that this connection leads to the wrong place for now.
