@@ -36,8 +36,10 @@ pub(super) struct Part<'r> {
 impl<'a> Batch<'a> {
     pub(super) fn of(store: &'a RedisStore, operations: &[Operation<'a>]) -> Self {
         let operations: Vec<_> = operations.iter().map(|operation| store.timed(operation)).collect();
-        let check = |operation| store.route.check_keys(keys_of(operation)).err().map(Err);
-        Self { outcomes: operations.iter().map(check).collect(), operations, store, untold: Vec::new() }
+        // A wrong argument keeps the others from being sent as well.
+        let wrong = operations.iter().find_map(|operation| store.route.check_keys(keys_of(operation)).err());
+        let outcomes = operations.iter().map(|_| wrong.clone().map(Err)).collect();
+        Self { outcomes, operations, store, untold: Vec::new() }
     }
 
     /// The numbers of those that are open, in order.
