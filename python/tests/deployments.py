@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
+import redis.crc
 import trustme
 from servers import RedisServer, eventually, free_port
 
@@ -142,7 +143,7 @@ class Cluster:
 
     def slot(self, key: str) -> int:
         """The slot of a user's key, whatever the policy: the key is the hash tag."""
-        return int(self.tell(self.nodes[0], "KEYSLOT", f"{{{key}}}"))
+        return int(redis.crc.key_slot(key.encode()))
 
     def keys(self) -> list[str]:
         """A user's key for each primary."""

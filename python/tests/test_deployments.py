@@ -11,7 +11,7 @@ import redis
 import redis.asyncio
 import redis.asyncio.sentinel
 import redis.sentinel
-from deployments import Certificates, Cluster, Sentinels, is_primary
+from deployments import Certificates, Cluster, Sentinels, command, is_primary
 from servers import RedisServer, eventually, free_port
 
 from ratelimit_rs import InvalidStore, Limiter, Policy, Store, StoreUnavailable, TokenBucket
@@ -162,6 +162,67 @@ def test_a_failover_is_followed() -> None:
         assert answers in ([3, 2], [answers[0], 3])
     finally:
         sentinels.close()
+
+
+# As the documentation says.
+RIGHTS = ["~rl:*", "+evalsha", "+eval", "+get", "+set", "+setrange", "+del", "+time"]
+
+
+def limit_rights(server: RedisServer | tuple[str, int], *rights: str, password: str | None = None) -> None:
+    """Gives the user `limited` these rights and no others."""
+    port = server.port if isinstance(server, RedisServer) else server[1]
+    client = redis.Redis(host="127.0.0.1", port=port, password=password)
+    command(client, "ACL", "SETUSER", "limited", "reset", "on", ">pw", *rights)
+    client.close()
+
+
+def test_the_documented_rights_are_enough_and_needed_on_a_cluster(cluster: Cluster) -> None:
+    dsn = cluster.dsn.replace("//", "//limited:pw@") + TIMEOUTS
+    for node in cluster.nodes:
+        limit_rights(node, *RIGHTS, "+cluster|slots", "+asking")
+    limiter = Limiter(FIVE, dsn)
+    for key in cluster.keys():
+        assert limiter.allow(f"{{{key}}} limited").remaining == 4
+    # Each store asks for the map anew.
+    for node in cluster.nodes:
+        limit_rights(node, *RIGHTS, "+asking")
+    with pytest.raises(StoreUnavailable, match=r"NOPERM .*cluster\|slots"):
+        remaining(dsn + "&pool=7", "k")
+
+    key = "moving"
+    slot, old, new = cluster.slot(key), *cluster.primaries[:2]
+    if cluster.owner(old, key) != old.port:
+        old, new = next(node for node in cluster.primaries if node.port == cluster.owner(old, key)), old
+    cluster.tell(new, "SETSLOT", slot, "IMPORTING", cluster.tell(old, "MYID"))
+    cluster.tell(old, "SETSLOT", slot, "MIGRATING", cluster.tell(new, "MYID"))
+    assert limiter.allow(key).remaining == 4
+    for node in cluster.nodes:
+        limit_rights(node, *RIGHTS)
+    with pytest.raises(StoreUnavailable) as caught:
+        limiter.allow(key)
+    assert caught.value.kind == "noperm"
+    for node in (old, new):
+        cluster.tell(node, "SETSLOT", slot, "NODE", cluster.tell(new, "MYID"))
+
+
+def test_the_documented_rights_are_enough_and_needed_with_sentinels(sentinels: Sentinels) -> None:
+    asked = f"{TIMEOUTS}&sentinel_username=limited&sentinel_password=pw"
+    dsn = sentinels.dsn.replace("//", "//limited:pw@") + asked
+    for sentinel in sentinels.addresses:
+        limit_rights(sentinel, "+sentinel|get-master-addr-by-name", password="watch-secret")
+    limit_rights(sentinels.primary, *RIGHTS)
+    assert remaining(dsn, "limited") == 4
+    with pytest.raises(StoreUnavailable) as caught:
+        remaining(dsn.replace("mymaster", "mymaster/3"), "limited")
+    assert caught.value.kind == "noperm"
+    limit_rights(sentinels.primary, *RIGHTS, "+select", "+client|setname", "+role")
+    for sentinel in sentinels.addresses:
+        limit_rights(sentinel, "+sentinel|get-master-addr-by-name", "+client|setname", password="watch-secret")
+    assert remaining(dsn.replace("mymaster", "mymaster/3") + "&client_name=named&protocol=resp3", "limited") == 4
+    for sentinel in sentinels.addresses:
+        limit_rights(sentinel, "+ping", password="watch-secret")
+    with pytest.raises(StoreUnavailable, match=r"NOPERM .*sentinel\|get-master-addr-by-name"):
+        remaining(dsn + "&pool=7", "limited")
 
 
 def client_of(tls: TlsServer, certificates: Certificates, **options: Any) -> redis.Redis:
