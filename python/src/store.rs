@@ -80,7 +80,7 @@ impl Store {
         py.detach(|| self.0.ping()).map(|took| took.as_secs_f64()).or_raise()
     }
 
-    /// What kind of store it is: `memory`, `redis`, `sentinel` or `cluster`.
+    /// What kind of store it is: `memory`, `shared`, `redis`, `sentinel` or `cluster`.
     #[getter]
     fn kind(&self) -> &'static str {
         self.0.kind().as_str()

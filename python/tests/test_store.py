@@ -65,7 +65,7 @@ def test_a_store_on_a_socket_and_in_another_database(server: RedisServer) -> Non
     ("make", "text"),
     [
         (lambda: Store.open("nonsense"), "the store must be named by a DSN such as memory:"),
-        (lambda: Store.open("http://x"), "the store's scheme must be memory, redis, "),
+        (lambda: Store.open("http://x"), "the store's scheme must be memory, shared, redis, "),
         (lambda: Store.open("redis://h?tiemout=1"), 'the DSN has an unknown option "tiemout"'),
         (lambda: Store.open("redis://h/x"), "database must be a number"),
         (lambda: Limiter(FIVE, ""), "the store must be named by a DSN such as memory:"),

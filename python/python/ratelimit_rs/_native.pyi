@@ -74,7 +74,7 @@ class Store:
         """Seconds that a round trip takes. Raises `StoreUnavailable`."""
     @property
     def kind(self) -> str:
-        """What kind of store it is: `memory`, `redis`, `sentinel` or `cluster`."""
+        """What kind of store it is: `memory`, `shared`, `redis`, `sentinel` or `cluster`."""
 
 @final
 class Policy:
