@@ -4,6 +4,7 @@ use pyo3::import_exception;
 use pyo3::prelude::*;
 
 use crate::core::{Error, ErrorKind};
+use crate::decision::Decision;
 
 import_exception!(ratelimit_rs.errors, RateLimitError);
 import_exception!(ratelimit_rs.errors, InvalidArgument);
@@ -38,6 +39,15 @@ pub(crate) fn raise(error: &Error) -> PyErr {
         ErrorKind::WaitTooLong => WaitTooLong::new_err(sentence),
         _ => RateLimitError::new_err(sentence),
     }
+}
+
+/// The exception for an error that left some of many calls without a decision; it holds the others' decisions.
+#[cold]
+pub(crate) fn raise_with(error: &Error, decisions: Vec<Option<Decision>>) -> PyErr {
+    let ErrorKind::StoreUnavailable(kind) = error.kind() else { return raise(error) };
+    let missing = decisions.iter().filter(|decision| decision.is_none()).count();
+    let sentence = format!("{missing} of {} calls have no decision: {error}", decisions.len());
+    StoreUnavailable::new_err((sentence, kind.as_str(), decisions))
 }
 
 /// The exception for one argument; the text reads on from its name ("must be …, got …").

@@ -12,14 +12,55 @@ pub(crate) fn with<R>(key: &Bound<'_, PyAny>, ask: impl FnOnce(Keys<'_>) -> PyRe
     if let Some(bytes) = bytes(key)? {
         return ask(Keys::One(bytes));
     }
-    let Ok(keys) = key.cast::<PyDict>() else {
-        return Err(PyTypeError::new_err(format!("key must be str, bytes or dict, got {}", type_name(key))));
-    };
-    // The pairs are held, since another thread may change the dict while a server is asked.
-    let held: Vec<_> = keys.iter().collect();
-    let pairs = held.iter().map(|(name, key)| Ok((policy_name(name)?, policy_key(name, key)?)));
-    let pairs = pairs.collect::<PyResult<Vec<_>>>()?;
-    ask(Keys::Each(&pairs))
+    let held = Held::of(key)?;
+    ask(held.read()?.keys())
+}
+
+/// A key that is kept while others are read, or a server is asked.
+pub(crate) struct Held<'py> {
+    key: Bound<'py, PyAny>,
+    /// The pairs of a dict, which another thread may change in the meantime.
+    pairs: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+}
+
+/// The bytes of a held key.
+pub(crate) enum Read<'a> {
+    One(&'a [u8]),
+    Each(Vec<(&'a str, &'a [u8])>),
+}
+
+impl<'py> Held<'py> {
+    pub(crate) fn of(key: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let pairs = if let Ok(keys) = key.cast::<PyDict>() {
+            keys.iter().collect()
+        } else if key.is_instance_of::<PyString>() || key.is_instance_of::<PyBytes>() {
+            Vec::new()
+        } else {
+            return Err(PyTypeError::new_err(format!("key must be str, bytes or dict, got {}", type_name(key))));
+        };
+        Ok(Self { key: key.clone(), pairs })
+    }
+
+    pub(crate) fn py(&self) -> Python<'py> {
+        self.key.py()
+    }
+
+    pub(crate) fn read(&self) -> PyResult<Read<'_>> {
+        if let Some(bytes) = bytes(&self.key)? {
+            return Ok(Read::One(bytes));
+        }
+        let pairs = self.pairs.iter().map(|(name, key)| Ok((policy_name(name)?, policy_key(name, key)?)));
+        Ok(Read::Each(pairs.collect::<PyResult<_>>()?))
+    }
+}
+
+impl Read<'_> {
+    pub(crate) fn keys(&self) -> Keys<'_> {
+        match self {
+            Self::One(key) => Keys::One(key),
+            Self::Each(pairs) => Keys::Each(pairs),
+        }
+    }
 }
 
 /// A key that is no dict.

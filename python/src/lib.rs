@@ -10,6 +10,8 @@
 
 mod limiter;
 
+mod batch;
+
 mod wait;
 
 mod policy;

@@ -6,6 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 
+use crate::batch;
 use crate::clock::Clock;
 use crate::core::{self, Call, ErrorKind, FailureRule, WaitStep, Waiting};
 use crate::decision::{Decision, Policies};
@@ -18,9 +19,9 @@ use crate::store;
 /// Decides by one policy or several, with the state in one store.
 ///
 /// `policies` is a Policy or a list of them: all are charged, or none is, in one atomic step. `store` is None for the
-/// default store (the environment variable `RATELIMIT_STORE`, else `shared:`), a DSN, a Store, or a
-/// redis.Redis, of which only the address and the credentials are read. Cheap to build: nothing is sent to the store
-/// until the first call.
+/// default store (the environment variable `RATELIMIT_STORE`, else `shared:`), a DSN, a Store, or a client of
+/// redis-py (of one server, of a Sentinel's primary, of a cluster), of which only the addresses, the credentials and the
+/// encryption are read. Cheap to build: nothing is sent to the store until the first call.
 ///
 /// `on_error` says what to answer when the store does not: `throw` raises `StoreUnavailable`, `open` allows, `closed`
 /// refuses, `local` decides in the shared store by the limit divided by `share`; such a decision is `degraded`.
@@ -98,6 +99,27 @@ impl Limiter {
     ) -> PyResult<Decision> {
         let (cost, token) = (number::cost(cost)?, key::token(token)?);
         key::with(key, |keys| self.decide(py, with_token(Call::allow(keys, cost), token)))
+    }
+
+    /// `allow` for many calls, in order, in as few round trips as the store allows: one per server.
+    ///
+    /// `calls` has a pair of a key and a cost for each, or a key alone where the cost is 1. Each decision stands alone. A
+    /// wrong argument raises before anything is asked, and names the index of its call. When the store fails for some of
+    /// the calls and `on_error` is `throw`, the `decisions` of the `StoreUnavailable` are those of the others.
+    ///
+    /// >>> limiter = Limiter(Policy.token_bucket(5, 1, 60), Store.memory())
+    /// >>> [decision.remaining for decision in limiter.allow_many(["ada", ("bob", 2), ("ada", 3)])]
+    /// [4, 3, 1]
+    fn allow_many(&self, py: Python<'_>, calls: &Bound<'_, PyAny>) -> PyResult<Vec<Decision>> {
+        let given = batch::given(calls)?;
+        let calls = given.iter().map(batch::Given::read).collect::<PyResult<Vec<_>>>()?;
+        let calls = calls.iter().map(batch::Read::call);
+        let calls: Vec<Call<'_>> = match self.clock.ask(py)? {
+            Some(now_us) => calls.map(|call| call.at_us(now_us)).collect(),
+            None => calls.collect(),
+        };
+        let outcomes = self.run(py, || self.inner.decide_many(&calls)).or_raise()?;
+        batch::decisions(outcomes, |decision| self.decision(decision))
     }
 
     /// What `allow` would answer, without taking anything.

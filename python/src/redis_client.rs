@@ -1,118 +1,104 @@
 //! Reads from a redis-py client where it connects to. The client itself is never used: we open our own connections.
 
-use std::path::PathBuf;
+mod settings;
+
+mod tls;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyType};
+use pyo3::types::{PyDict, PyType};
 
+use self::settings::Settings;
 use crate::core::ErrorKind;
-use crate::core::store::dsn::{Address, RedisOptions, Secret};
+use crate::core::store::dsn::{Address, RedisOptions, Servers};
 use crate::error;
-use crate::number::{shown, type_name};
 
-/// Where a client connects to unless it says otherwise, as in redis-py.
-const DEFAULT_HOST: &str = "localhost";
-const DEFAULT_PORT: u16 = 6379;
-
-/// The place that `client` connects to, with its credentials and database; `None` when it is no such client.
+/// The servers that `client` connects to, with its credentials, database and encryption; `None` when it is no such
+/// client.
 ///
-/// Raises `InvalidStore` for what a connection of ours could not reproduce.
+/// It may be a client of one server, of the primary that a Sentinel names, or of a cluster. Raises `InvalidStore` for
+/// what connections of ours could not reproduce.
 pub(crate) fn options(argument: &'static str, client: &Bound<'_, PyAny>) -> PyResult<Option<RedisOptions>> {
-    if is_a(&client.get_type(), "RedisCluster")? {
-        return Err(refused(argument, "is a client of a cluster; a client of one server is needed"));
+    if let Some(manager) = client.getattr_opt("nodes_manager")? {
+        return of_cluster(argument, client, &manager).map(Some);
+    }
+    if is_a(&client.get_type(), "Sentinel")? {
+        return Err(refused(argument, "is a Sentinel: what its master_for(name) returns is needed"));
     }
     let Some(pool) = client.getattr_opt("connection_pool")? else { return Ok(None) };
-    let Some(settings) = pool.getattr_opt("connection_kwargs")? else { return Ok(None) };
-    let Ok(settings) = settings.cast_into::<PyDict>() else { return Ok(None) };
+    let Some(settings) = Settings::of_pool(argument, &pool)? else { return Ok(None) };
     if is_a(&pool.get_type(), "SentinelConnectionPool")? {
-        return Err(refused(argument, "is a client of a Sentinel; a client of one server is needed"));
+        return of_sentinel(&pool, &settings).map(Some);
     }
-    let settings = Settings { argument, settings };
-    if encrypted(&pool)? || settings.get("ssl")?.is_some_and(|ssl| ssl.is_truthy().unwrap_or(true)) {
-        return Err(refused(argument, "connects through TLS, which is not supported yet"));
-    }
-    settings.options().map(Some)
+    settings.options(Servers::One(settings.address()?)).map(Some)
 }
 
-/// The keyword arguments that a client gives to its connections.
-struct Settings<'py> {
-    argument: &'static str,
-    settings: Bound<'py, PyDict>,
+fn of_cluster(argument: &'static str, client: &Bound<'_, PyAny>, manager: &Bound<'_, PyAny>) -> PyResult<RedisOptions> {
+    if is_given(manager, "address_remap")? {
+        return Err(refused(argument, "has an address_remap, which connections of ours would not go through"));
+    }
+    let settings = manager.getattr("connection_kwargs")?.cast_into::<PyDict>()?;
+    let settings = Settings::new(argument, settings, None)?;
+    // The nodes that it was made with, where it remembers them: those that it found since may be gone tomorrow.
+    let nodes = match client.getattr_opt("startup_nodes")? {
+        Some(nodes) => nodes,
+        None => manager.getattr("startup_nodes")?.call_method0("values")?,
+    };
+    let mut seeds = Vec::new();
+    for node in nodes.try_iter()? {
+        let node = node?;
+        seeds.push((node.getattr("host")?.extract::<String>()?, node.getattr("port")?.extract::<u16>()?));
+    }
+    settings.options(Servers::Cluster { seeds: in_order(seeds) })
 }
 
-impl<'py> Settings<'py> {
-    fn options(&self) -> PyResult<RedisOptions> {
-        let address = match self.get("path")? {
-            Some(path) => Address::Unix(path.extract::<PathBuf>()?),
-            None => Address::Tcp(self.text("host")?.unwrap_or_else(|| DEFAULT_HOST.to_owned()), self.port()?),
-        };
-        let mut options = RedisOptions::new(address);
-        options.database = self.number("db")?.unwrap_or(0);
-        (options.username, options.password) = self.credentials()?;
-        Ok(options)
+fn of_sentinel(pool: &Bound<'_, PyAny>, settings: &Settings<'_>) -> PyResult<RedisOptions> {
+    let argument = settings.argument();
+    if !pool.getattr("is_master")?.is_truthy()? {
+        return Err(refused(argument, "is a client of a Sentinel's replicas; one of its primary is needed"));
     }
-
-    fn port(&self) -> PyResult<u16> {
-        Ok(self.number("port")?.unwrap_or(DEFAULT_PORT))
+    let manager = pool.getattr("sentinel_manager")?;
+    if is_given(&manager, "_force_master_ip")? {
+        return Err(refused(
+            argument,
+            "has a Sentinel with a force_master_ip, which connections of ours would not use",
+        ));
     }
-
-    fn credentials(&self) -> PyResult<(Option<String>, Option<Secret>)> {
-        if let Some(provider) = self.get("credential_provider")? {
-            // Any other provider may give other credentials next time, and nobody would ask it then.
-            if type_name(&provider) != "UsernamePasswordCredentialProvider" {
-                return Err(refused(self.argument, "has a credential provider whose credentials may change"));
-            }
-            let username = provider.getattr("username")?;
-            let password = provider.getattr("password")?;
-            return Ok((self.as_text("username", &username)?, self.as_text("password", &password)?.map(Secret::new)));
-        }
-        Ok((self.text("username")?, self.text("password")?.map(Secret::new)))
+    if manager.getattr("min_other_sentinels")?.is_truthy()? {
+        return Err(refused(argument, "has a Sentinel with min_other_sentinels, which we would not ask for"));
     }
-
-    fn get(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-        Ok(self.settings.get_item(name)?.filter(|value| !value.is_none()))
+    let mut watchers = Vec::new();
+    for sentinel in manager.getattr("sentinels")?.try_iter()? {
+        let watcher = Settings::of_pool(argument, &sentinel?.getattr("connection_pool")?)?;
+        watchers.push(watcher.ok_or_else(|| refused(argument, "has a Sentinel that cannot be read"))?);
     }
-
-    fn text(&self, name: &str) -> PyResult<Option<String>> {
-        match self.get(name)? {
-            Some(value) => self.as_text(name, &value),
-            None => Ok(None),
-        }
+    let asked = watchers.iter().map(|watcher| Ok((watcher.credentials()?, watcher.tls()?)));
+    let mut asked = asked.collect::<PyResult<Vec<_>>>()?;
+    if asked.windows(2).any(|pair| pair[0] != pair[1]) {
+        return Err(refused(argument, "has sentinels with different credentials"));
     }
-
-    /// An empty text says as much as none, as in redis-py.
-    fn as_text(&self, name: &str, value: &Bound<'py, PyAny>) -> PyResult<Option<String>> {
-        if value.is_none() {
-            return Ok(None);
-        }
-        let text = if let Ok(text) = value.cast::<PyString>() {
-            text.to_str().ok().map(str::to_owned)
-        } else if let Ok(bytes) = value.cast::<PyBytes>() {
-            String::from_utf8(bytes.as_bytes().to_vec()).ok()
-        } else {
-            None
-        };
-        // The value may be a password, so it is not repeated.
-        let text = text.ok_or_else(|| refused(self.argument, &format!("has a {name} that is no text")))?;
-        Ok(Some(text).filter(|text| !text.is_empty()))
+    let Some(((username, password), tls)) = asked.pop() else {
+        return Err(refused(argument, "has a Sentinel without sentinels"));
+    };
+    if tls != settings.tls()? {
+        let detail = "encrypts its connections to the sentinels and to the servers differently (sentinel_kwargs)";
+        return Err(refused(argument, detail));
     }
-
-    /// A number, which redis-py also takes as text.
-    fn number<T: std::str::FromStr + TryFrom<u32>>(&self, name: &str) -> PyResult<Option<T>> {
-        let Some(value) = self.get(name)? else { return Ok(None) };
-        let number = value.str()?.to_str()?.parse().ok();
-        match number {
-            Some(number) => Ok(Some(number)),
-            None => Err(refused(self.argument, &format!("has a {name} that cannot be used: {}", shown(&value)))),
-        }
-    }
+    let sentinels = watchers.iter().map(|watcher| Ok((watcher.host()?, watcher.port()?)));
+    let sentinels = in_order(sentinels.collect::<PyResult<_>>()?);
+    let master = settings.as_text("service_name", &pool.getattr("service_name")?)?.unwrap_or_default();
+    settings.options(Servers::Sentinel { sentinels, master, username, password })
 }
 
-fn encrypted(pool: &Bound<'_, PyAny>) -> PyResult<bool> {
-    match pool.getattr_opt("connection_class")?.map(Bound::cast_into::<PyType>) {
-        Some(Ok(class)) => is_a(&class, "SSLConnection"),
-        _ => Ok(false),
-    }
+/// Servers in an order of their own: a client changes its own order as it goes, and stays the same store.
+fn in_order(mut servers: Vec<(String, u16)>) -> Vec<Address> {
+    servers.sort();
+    servers.dedup();
+    servers.into_iter().map(|(host, port)| Address::Tcp(host, port)).collect()
+}
+
+/// Whether an object has an attribute that is not `None`.
+fn is_given(object: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    Ok(object.getattr_opt(name)?.is_some_and(|value| !value.is_none()))
 }
 
 /// Whether a class, or one it derives from, has this name. redis-py itself is not imported: it may not be installed.

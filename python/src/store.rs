@@ -27,7 +27,8 @@ pub(crate) struct Store(pub(crate) Shared);
 
 #[pymethods]
 impl Store {
-    /// The store that a DSN names: `memory:`, `shared:`, `redis://host:6379/0` or `redis+unix:///run/redis.sock`.
+    /// The store that a DSN names: `memory:`, `shared:`, `redis://host:6379/0`, `redis+unix:///run/redis.sock`,
+    /// `redis+sentinel://host1,host2/mymaster` or `redis+cluster://host1,host2`; with `rediss` they are encrypted.
     ///
     /// The same DSN gives the same store within a process: its connections and its memory are shared. Raises
     /// `InvalidStore`, naming the part of the DSN that is wrong.
@@ -61,7 +62,7 @@ impl Store {
         core::store::shared(path.as_deref(), bytes).map(Self).or_raise()
     }
 
-    /// A store on one Redis or Valkey server, named by a `redis://` or `redis+unix://` DSN.
+    /// A store on Redis or Valkey servers: one, the primary that sentinels name, or a cluster, as the DSN says.
     ///
     /// `timeout` and `connect_timeout` are in seconds, for one exchange and for connecting; every key starts with
     /// `prefix`. What is not given is taken from the DSN's query, else 0.2, 0.2 and `rl:`.
@@ -77,7 +78,8 @@ impl Store {
         prefix: Option<&str>,
     ) -> PyResult<Self> {
         let Dsn::Redis(options) = url.parse().or_raise()? else {
-            let detail = "must be a redis:// or redis+unix:// DSN; Store.open and Store.memory open the other stores";
+            let detail =
+                "must name Redis servers, such as redis://host:6379; Store.open and Store.memory open the other stores";
             return Err(error::argument(KIND, "url", detail));
         };
         let timeout = timeout.or(options.timeout.as_secs_f64(), |value| real(KIND, "timeout", value))?;

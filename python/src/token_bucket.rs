@@ -13,9 +13,9 @@ const KIND: ErrorKind = ErrorKind::InvalidPolicy;
 
 /// A token bucket with the constructor and the answers of the class in redis.io's guide.
 ///
-/// `redis_client` is None (the default store), a DSN, a Store or a redis.Redis; of the latter only the address and the
-/// credentials are read. The bucket holds `capacity` tokens and gains `refill_rate` of them at the end of every
-/// `refill_interval` seconds. Raises `InvalidPolicy` and `InvalidStore`, naming the argument.
+/// `redis_client` is None (the default store), a DSN, a Store or a client of redis-py, of which only the addresses, the
+/// credentials and the encryption are read. The bucket holds `capacity` tokens and gains `refill_rate` of them at the end
+/// of every `refill_interval` seconds. Raises `InvalidPolicy` and `InvalidStore`, naming the argument.
 ///
 /// >>> allowed, remaining = TokenBucket(capacity=10).allow("user:42")
 #[derive(Debug)]

@@ -33,10 +33,10 @@ def eventually(what: str, done: Callable[[], bool]) -> None:
 
 
 class RedisServer:
-    """A `redis-server` on a free port and a socket."""
+    """A `redis-server` on a free port, or on one of the caller's choice, and a socket."""
 
-    def __init__(self, *options: str) -> None:
-        self.port = free_port()
+    def __init__(self, *options: str, port: int | None = None) -> None:
+        self.port = port or free_port()
         self.folder = tempfile.mkdtemp(prefix="rl-redis-")
         self.socket = os.path.join(self.folder, "redis.sock")
         self.options = options
@@ -71,15 +71,23 @@ class RedisServer:
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def freeze(self) -> None:
+        """From now on the server accepts connections and answers nothing."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
         """While this lasts the server accepts connections and answers nothing."""
-        assert self.process is not None
-        self.process.send_signal(signal.SIGSTOP)
+        self.freeze()
         try:
             yield
         finally:
-            self.process.send_signal(signal.SIGCONT)
+            self.thaw()
 
     @property
     def dsn(self) -> str:

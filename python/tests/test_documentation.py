@@ -13,6 +13,7 @@ import pytest
 import ratelimit_rs
 
 README = Path(__file__).parents[1] / "README.md"
+DEPLOYMENTS = Path(__file__).parents[2] / "docs" / "deployments.md"
 
 
 def test_the_examples_of_the_readme_run() -> None:
@@ -22,6 +23,26 @@ def test_the_examples_of_the_readme_run() -> None:
         command = [sys.executable, "-W", "error", "-c", block]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert (ended.returncode, ended.stderr) == (0, ""), block
+
+
+def test_the_page_of_deployments_has_every_option_and_no_other() -> None:
+    with pytest.raises(ratelimit_rs.InvalidStore) as caught:
+        ratelimit_rs.Store.open("redis://h?nonsense=1")
+    said = re.sub("with redis[+]sentinel|with rediss|and", "", str(caught.value).split("there are")[1])
+    table = DEPLOYMENTS.read_text().partition("| option |")[2].partition("\n\n")[0]
+    names = [name for row in table.splitlines() for name in re.findall("`([a-z_]+)`", row.split("|")[1])]
+    assert sorted(names) == sorted(re.findall("[a-z_]+", said))
+
+
+def test_the_forms_on_the_page_of_deployments_name_stores() -> None:
+    table = DEPLOYMENTS.read_text().partition("| DSN |")[2].partition("\n\n")[0]
+    forms = re.findall(r"`((?:redis|rediss|unix)\b[^`…]*(?:,…[^`]*)?)`", table)
+    assert len(forms) == 5
+    for form in forms:
+        full = re.sub(r"[\[\]]", "", form).replace(",…", ",host2").replace(":port", ":7000").replace("database", "0")
+        least = re.sub(r"\[[^]]*\]", "", form).replace(",…", "")
+        for dsn in (full, least, full.replace("redis", "valkey")):
+            assert ratelimit_rs.Store.open(dsn).kind in ("redis", "sentinel", "cluster"), dsn
 
 
 def documented() -> list[tuple[str, str]]:

@@ -32,7 +32,7 @@ def test_every_policy_is_charged_and_the_one_with_least_left_rules(limiter: Limi
     # A part is a decision of its own.
     assert each[1].each() == [each[1]]
     assert each[1].headers()["RateLimit-Policy"] == '"bucket";q=5;w=50'
-    assert decision.headers()["RateLimit-Policy"] == '"minute";q=3;w=60'
+    assert decision.headers()["RateLimit-Policy"] == '"minute";q=3;w=60, "bucket";q=5;w=50, "rate";q=4;w=40'
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 0, 2]])

@@ -44,11 +44,13 @@ def test_the_type_checker_finds_what_is_wrong(tmp_path: Path) -> None:
         "limiter.limit(key=5)\n"
         "limiter.limit(key='k')(len)('a', 'b')\n"
         "Policy.gcra(10)\n"
+        "limiter.allow_many([5])\n"
+        "limiter.allow_many([('k', '1')])\n"
     )
     status, output = check("mypy", "--strict", str(wrong), folder=tmp_path)
     assert status == 1
     lines = [int(line.split(":")[1]) for line in output.splitlines() if ": error:" in line]
-    assert sorted(set(lines)) == list(range(3, 13)), output
+    assert sorted(set(lines)) == list(range(3, 15)), output
 
 
 def test_the_package_says_that_it_is_typed_and_what_is_public() -> None:

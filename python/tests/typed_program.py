@@ -32,6 +32,11 @@ def guarded(limiter: Limiter, user: int) -> dict[str, str]:
         return {}
     if not decision:
         raise LimitExceeded(decision)
+    try:
+        many: list[Decision] = limiter.allow_many(["a", (b"b", 2), ({"default": "c"}, 1)])
+    except StoreUnavailable as error:
+        many = [decision for decision in error.decisions if decision is not None]
+    print(len(many), limiter.allow_many(f"user:{number}" for number in range(3))[0].remaining)
     seconds: float = decision.retry_after + decision.reset_after + decision.delay
     parts: list[Decision] = decision.each()
     print(seconds, parts[0].remaining + 1, decision.policy.upper(), decision.source.upper())

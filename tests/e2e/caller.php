@@ -1,14 +1,23 @@
 <?php
 
-// Asks once for each key on standard input, and says "allowed remaining" for each.
+// Asks once for each key on standard input, and says for each "allowed", "denied" or "away" (the store gave no answer),
+// what remains, and how many microseconds the call took.
 
 declare(strict_types=1);
 
+use RateLimit\Exception\StoreUnavailable;
 use RateLimit\Limiter;
 use RateLimit\Policy;
 
-$limiter = new Limiter(Policy::tokenBucket(100, 1.0, 86400.0), $argv[1]);
+[, $dsn, $capacity] = $argv;
+$limiter = new Limiter(Policy::tokenBucket((int) $capacity, 1.0, 86400.0), $dsn);
 while (($key = fgets(STDIN)) !== false) {
-    $decision = $limiter->allow(rtrim($key, "\n"));
-    printf("%d %d\n", $decision->allowed, $decision->remaining);
+    $started = hrtime(true);
+    try {
+        $decision = $limiter->allow(rtrim($key, "\n"));
+        [$outcome, $remaining] = [$decision->allowed ? 'allowed' : 'denied', $decision->remaining];
+    } catch (StoreUnavailable) {
+        [$outcome, $remaining] = ['away', 0];
+    }
+    printf("%s %d %d\n", $outcome, $remaining, (hrtime(true) - $started) / 1000);
 }

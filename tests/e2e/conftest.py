@@ -2,10 +2,15 @@
 
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+from pathlib import Path
 
 import pytest
+
+# Sentinels and clusters are started as in the tests of the Python module.
+sys.path.append(str(Path(__file__).parents[2] / "python" / "tests"))
 
 
 @pytest.fixture(scope="module")

@@ -79,6 +79,11 @@ fn keys_of_several_slots_in_one_call_are_refused_before_anything_is_sent() {
     let apart: [(&str, &[u8]); 2] = [("a", b"u1"), ("b", b"u2")];
     let error = limiter.decide(Call::allow(Keys::Each(&apart), 1)).expect_err("two slots");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    let good: [(&str, &[u8]); 2] = [("a", b"u3"), ("b", b"u3")];
+    let both = [Call::allow(Keys::Each(&good), 1), Call::allow(Keys::Each(&apart), 1)];
+    let outcomes = limiter.decide_many(&both).expect("outcomes");
+    let kinds = outcomes.into_iter().map(|outcome| outcome.expect_err("refused with the other").kind());
+    assert_eq!(kinds.collect::<Vec<_>>(), [ErrorKind::InvalidArgument; 2]);
     assert_eq!(cluster.calls("evalsha"), 0);
     let together: [(&str, &[u8]); 2] = [("a", b"u1"), ("b", b"u1")];
     assert_eq!(limiter.decide(Call::allow(Keys::Each(&together), 1)).expect("a decision").remaining(), 4);

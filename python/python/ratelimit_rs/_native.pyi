@@ -30,8 +30,14 @@ _Key = str | bytes | dict[str, str] | dict[str, bytes] | dict[str, str | bytes]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # redis.Redis and its like, without a need for redis-py.
-class _RedisClient(Protocol):
+class _SingleClient(Protocol):
     connection_pool: Any
+
+# redis.RedisCluster and its like.
+class _ClusterClient(Protocol):
+    nodes_manager: Any
+
+_RedisClient = _SingleClient | _ClusterClient
 
 class _Clock(Protocol):
     def now(self) -> float: ...
@@ -73,7 +79,8 @@ class Store:
 
     @staticmethod
     def open(dsn: str) -> Store:
-        """The store that a DSN names: `memory:`, `shared:`, `redis://host:6379/0` or `redis+unix:///run/redis.sock`.
+        """The store that a DSN names: `memory:`, `shared:`, `redis://host:6379/0`, `redis+unix:///run/redis.sock`,
+        `redis+sentinel://host1,host2/mymaster` or `redis+cluster://host1,host2`; with `rediss` they are encrypted.
 
         The same DSN gives the same store within a process: its connections and its memory are shared. Raises
         `InvalidStore`, naming the part of the DSN that is wrong.
@@ -96,7 +103,7 @@ class Store:
         connect_timeout: float = 0.2,
         prefix: str = "rl:",
     ) -> Store:
-        """A store on one Redis or Valkey server, named by a `redis://` or `redis+unix://` DSN.
+        """A store on Redis or Valkey servers: one, the primary that sentinels name, or a cluster, as the DSN says.
 
         `timeout` and `connect_timeout` are in seconds, for one exchange and for connecting; every key starts with
         `prefix`. What is not given is taken from the DSN's query, else 0.2, 0.2 and `rl:`.
@@ -242,9 +249,9 @@ class Limiter:
     """Decides by one policy or several, with the state in one store.
 
     `policies` is a `Policy` or a list of them: all are charged, or none is, in one atomic step. `store` is None for the
-    default store (the environment variable `RATELIMIT_STORE`, else `shared:`), a DSN, a `Store`, or a
-    redis.Redis, of which only the address and the credentials are read. Cheap to build: nothing is sent to the store
-    until the first call.
+    default store (the environment variable `RATELIMIT_STORE`, else `shared:`), a DSN, a `Store`, or a client
+    of redis-py (of one server, of a Sentinel's primary, of a cluster), of which only the addresses, the credentials and
+    the encryption are read. Cheap to build: nothing is sent to the store until the first call.
 
     `on_error` says what to answer when the store does not: `throw` raises `StoreUnavailable`, `open` allows, `closed`
     refuses, `local` decides in the shared store by the limit divided by `share`; such a decision is `degraded`.
@@ -275,6 +282,13 @@ class Limiter:
         """Takes `cost` units of the budget of `key`, if they are there.
 
         A cost above the limit is no error: it is denied with a `retry_after` of `math.inf`.
+        """
+    def allow_many(self, calls: Iterable[_Key | tuple[_Key, int]]) -> list[Decision]:
+        """`allow` for many calls, in order, in as few round trips as the store allows: one per server.
+
+        `calls` has a pair of a key and a cost for each, or a key alone where the cost is 1. Each decision stands alone.
+        A wrong argument raises before anything is asked, and names the index of its call. When the store fails for some
+        of the calls and `on_error` is `throw`, the `decisions` of the `StoreUnavailable` are those of the others.
         """
     def peek(self, key: _Key, cost: int = 1) -> Decision:
         """What `allow` would answer, without taking anything."""
@@ -333,9 +347,9 @@ class _Waiting:
 class TokenBucket:
     """A token bucket with the constructor and the answers of the class in redis.io's guide.
 
-    `redis_client` is None (the default store), a DSN, a `Store` or a redis.Redis; of the latter only the address and
-    the credentials are read. The bucket holds `capacity` tokens and gains `refill_rate` of them at the end of every
-    `refill_interval` seconds. Raises `InvalidPolicy` and `InvalidStore`, naming the argument.
+    `redis_client` is None (the default store), a DSN, a `Store` or a client of redis-py, of which only the addresses,
+    the credentials and the encryption are read. The bucket holds `capacity` tokens and gains `refill_rate` of them at
+    the end of every `refill_interval` seconds. Raises `InvalidPolicy` and `InvalidStore`, naming the argument.
     """
 
     def __new__(

@@ -36,6 +36,7 @@ __all__ = [
     "WaitTooLong",
 ]
 
+
 class RateLimitError(Exception):
     """Everything that this package raises on its own account."""
 
@@ -59,17 +60,20 @@ class InvalidStore(InvalidArgument):
 class StoreUnavailable(RateLimitError, ConnectionError):
     """The store gave no usable answer.
 
-    `kind` says why. After `timeout` and `closed` the command may have been carried out.
+    `kind` says why. After `timeout` and `closed` the command may have been carried out. Of a call of `allow_many`,
+    `decisions` has one entry per call, in order: None where there was no answer. Else it is empty.
     """
 
     kind: _Kind
+    decisions: list[Decision | None]
 
-    def __init__(self, message: str, kind: _Kind) -> None:
+    def __init__(self, message: str, kind: _Kind, decisions: list[Decision | None] | None = None) -> None:
         super().__init__(message)
         self.kind = kind
+        self.decisions = decisions or []
 
-    def __reduce__(self) -> tuple[type[StoreUnavailable], tuple[str, _Kind]]:
-        return type(self), (str(self), self.kind)
+    def __reduce__(self) -> tuple[type[StoreUnavailable], tuple[str, _Kind, list[Decision | None]]]:
+        return type(self), (str(self), self.kind, self.decisions)
 
 
 class LimitExceeded(RateLimitError):
