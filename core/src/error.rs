@@ -1,6 +1,6 @@
 //! What can go wrong, as one type with a stable kind.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -128,6 +128,15 @@ impl Error {
     /// An error about one argument; the text reads on from the argument's name ("must be …, got …").
     pub fn argument_error(kind: ErrorKind, argument: &'static str, detail: impl Into<String>) -> Self {
         Self { kind, argument: Some(argument), detail: detail.into() }
+    }
+
+    /// The same error about one of many calls, named by its index, which counts from 0: `cost must be …, got 0, at index
+    /// 3`.
+    #[must_use]
+    pub fn at_index(mut self, index: usize) -> Self {
+        // Writing to a String cannot fail.
+        let _ = write!(self.detail, ", at index {index}");
+        self
     }
 
     /// An error about the store description.

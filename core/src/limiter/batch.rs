@@ -10,7 +10,8 @@ impl Limiter {
     /// [`allow`](Self::allow) for each pair of a key and a cost, in order, in as few round trips as the store allows: one
     /// per server. Each decision stands alone; one that is denied changes nothing for the others.
     ///
-    /// Fails as a whole, before anything is asked, when an argument is wrong; else each has an outcome of its own.
+    /// Fails as a whole, before anything is asked, when an argument is wrong: the error names the index of its pair. Else
+    /// each has an outcome of its own.
     ///
     /// ```
     /// use ratelimit_core::{Limiter, Policy, store};
@@ -28,7 +29,7 @@ impl Limiter {
 
     /// [`allow_many`](Self::allow_many) for calls of all kinds.
     pub fn decide_many(&self, calls: &[Call<'_>]) -> Result<Vec<Result<Decision>>> {
-        let prepared: Vec<Prepared> = calls.iter().map(|call| self.prepare(call)).collect::<Result<_>>()?;
+        let prepared = self.prepare_all(calls)?;
         let charges: Vec<Charges<'_>> = prepared.iter().map(|call| call.charges(&self.policies)).collect();
         let operations: Vec<Operation<'_>> =
             prepared.iter().zip(&charges).map(|(call, charges)| call.operation(charges)).collect();
@@ -58,6 +59,12 @@ impl Limiter {
             self.settle(outcomes.next().unwrap_or_else(missing), operation)
         };
         operations.iter().zip(refusals).map(settle).collect()
+    }
+
+    /// Checks the arguments of all; the error names the index of the call at fault.
+    pub(super) fn prepare_all(&self, calls: &[Call<'_>]) -> Result<Vec<Prepared>> {
+        let prepared = calls.iter().enumerate();
+        prepared.map(|(index, call)| self.prepare(call).map_err(|error| error.at_index(index))).collect()
     }
 }
 
