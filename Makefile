@@ -1,6 +1,6 @@
 # Short names for what people do here. `make help` lists them.
 
-.PHONY: help demo test bench soak lint vectors header
+.PHONY: help demo test bench soak fuzz lint vectors header
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,9 @@ bench: ## Measure beside other libraries, as ratios
 
 soak: ## Run the long random and fault tests
 	@scripts/soak
+
+fuzz: ## Feed made-up DSNs, policies and replies to their readers
+	@scripts/fuzz 60
 
 lint: ## Check formatting, lints and licences
 	@scripts/lint

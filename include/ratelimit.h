@@ -29,8 +29,9 @@
 #define RL_NEVER UINT64_MAX
 
 /**
- * What came of a call. On anything but `RL_OK` the call's outputs are as they were before, and `rl_last_error()` has
- * a sentence about it. A denial is no error: it is `RL_OK` with `allowed` false.
+ * What came of a call. On anything but `RL_OK` the call's outputs are as they were before (`rl_allow_many` writes those
+ * that are known), and `rl_last_error()` has a sentence about it. A denial is no error: it is `RL_OK` with `allowed`
+ * false.
  */
 typedef enum {
   /**
@@ -167,10 +168,36 @@ typedef struct rl_limiter rl_limiter;
 typedef struct rl_policy rl_policy;
 
 /**
- * Where the state of every key lives: memory of this process, or a Redis or Valkey server. May be used from any
- * thread at the same time, and after `fork` by parent and child.
+ * Where the state of every key lives: memory of this process, or Redis or Valkey servers. May be used from any thread
+ * at the same time, and after `fork` by parent and child.
  */
 typedef struct rl_store rl_store;
+
+/**
+ * How full a store is that holds its state itself. All zero for a server.
+ */
+typedef struct {
+  /**
+   * States it can hold.
+   */
+  uint64_t slots;
+  /**
+   * States it holds that still count.
+   */
+  uint64_t used;
+  /**
+   * States that have expired; their slots are taken as others are needed.
+   */
+  uint64_t expired;
+  /**
+   * Live states forgotten to make room, since the store was made. Above zero it is too small for its keys.
+   */
+  uint64_t evicted;
+  /**
+   * Memory it may take, in bytes.
+   */
+  uint64_t bytes;
+} rl_store_info;
 
 /**
  * Options of a limiter. Zero it (`= {0}` or `memset`), set `struct_size`, then what is to differ: zero means the
@@ -319,6 +346,24 @@ typedef struct {
 } rl_call;
 
 /**
+ * One call of many, for `rl_allow_many`.
+ */
+typedef struct {
+  /**
+   * Whose budget, for all policies: any bytes; `NULL` only when `key_len` is 0.
+   */
+  const uint8_t *key;
+  /**
+   * Bytes at `key`.
+   */
+  size_t key_len;
+  /**
+   * Units, 1 to 2147483647. It has no default: 0 is refused.
+   */
+  int64_t cost;
+} rl_batch_item;
+
+/**
  * How to write header fields, for `rl_headers_with`. Zero it (`= {0}` or `memset`), set `struct_size`, then what is to
  * differ.
  */
@@ -381,9 +426,16 @@ const char *rl_last_error(void);
  * | `memory:` | this process; `?max_keys=` (1000000) |
  * | `redis://[user:password@]host[:port][/database]` | a server over TCP |
  * | `redis+unix:///path/to/socket` | a server on this host; `?db=`, `?username=`, `?password=` |
+ * | `redis+sentinel://[user:password@]host[:port],.../master[/database]` | the primary that sentinels name; `?sentinel_username=`, `?sentinel_password=` |
+ * | `redis+cluster://[user:password@]host[:port],...` | a cluster, found through these nodes |
  *
- * Redis stores take `?timeout=` and `?connect_timeout=` (seconds, 0.2 each), `?prefix=` (of every key, `rl:`) and
- * `?pool=` (idle connections kept, 64). The same DSN names the same store within a process, however often it is
+ * `valkey` may stand for `redis`. `rediss` and `valkeys` are encrypted, also with `+sentinel` and `+cluster`: `?ca=`,
+ * `?cert=` and `?key=` name files, of the authorities that are trusted (the system's without it) and of the client's
+ * own certificate; `?server_name=` is the name to be certified, and `?insecure=1` takes any certificate.
+ *
+ * Redis stores take `?timeout=` and `?connect_timeout=` (seconds, 0.2 each), `?prefix=` (of every key, `rl:`), `?pool=`
+ * (idle connections kept per server, 64), `?protocol=` (`resp2` or `resp3`), `?client_name=`, and `?clock=caller` for
+ * services that refuse `TIME` in scripts. The same DSN names the same store within a process, however often it is
  * opened.
  *
  * @param dsn  UTF-8. `NULL`: the environment variable `RATELIMIT_STORE`, and without that `shared:`.
@@ -392,6 +444,14 @@ const char *rl_last_error(void);
  */
 rl_status rl_store_open(const char *dsn,
                         rl_store **out);
+
+/**
+ * How full a store is. Looks at every slot.
+ *
+ * @param store  `memory:` or `shared:`; of a server nothing is known.
+ * @param out    The numbers, about right at no single instant, since others go on.
+ */
+rl_status rl_store_get_info(const rl_store *store, rl_store_info *out);
 
 /**
  * Frees a store. Limiters made with it go on working, and whoever opens the same DSN later finds its memory or its idle
@@ -659,6 +719,38 @@ rl_status rl_decide(rl_limiter *limiter,
                     size_t each_len);
 
 /**
+ * `rl_allow` for each item, in order, in as few round trips as the store allows: one per Redis server. Each decision
+ * stands alone, and one that is denied changes nothing for the others; items of one key are charged one after the
+ * other.
+ *
+ * A wrong argument fails the whole call before anything is asked, and writes nothing: `cost must be an integer between
+ * 1 and 2147483647, got 0, at index 3`. After that each item has an outcome of its own, so that what some of them have
+ * been granted is not lost where others have no answer:
+ *
+ * ```c
+ * rl_decision decisions[3];
+ * rl_status statuses[3];
+ * rl_status status = rl_allow_many(limiter, items, 3, decisions, statuses);
+ * if (status == RL_ERR_STORE_UNAVAILABLE) {
+ *   // decisions[i] is there where statuses[i] is RL_OK
+ * }
+ * ```
+ *
+ * @param items     What is asked.
+ * @param n         Elements at `items`; 0 asks nothing and is `RL_OK`.
+ * @param out       Where to write `n` decisions. One that is not known stays as it was.
+ * @param statuses  Where to write `n` statuses: `RL_OK` where there is a decision. `NULL`: nowhere. Must not overlap
+ *                  `out`.
+ * @return `RL_OK` when every item has its decision; `RL_ERR_INVALID_ARGUMENT` for a wrong argument; else the first
+ *         status that is not `RL_OK`, and `rl_last_error()` is about that item.
+ */
+rl_status rl_allow_many(rl_limiter *limiter,
+                        const rl_batch_item *items,
+                        size_t n,
+                        rl_decision *out,
+                        rl_status *statuses);
+
+/**
  * Writes the header fields of a decision, each as `Name: value\r\n`, with a zero byte at the end. A denial has a
  * `Retry-After`, unless no wait helps.
  *
@@ -780,6 +872,19 @@ rl_status rl_client_ip_resolve(const rl_client_ip *client_ip,
                                char *buf,
                                size_t len,
                                size_t *needed);
+
+/**
+ * Writes all metrics as Prometheus text with a zero byte at the end, if there is room for all of it: counters of the
+ * calls let pass and refused, by policy and source, of errors by kind, how long servers took to answer, and how the
+ * stores are. The counters are those of this process and of those it shares them with by `fork`.
+ *
+ * @param buf  Where to write; `NULL` to write nothing.
+ * @param len  Bytes at `buf`.
+ * @return The bytes that the text takes, its zero byte included. When that is more than `len`, nothing was written; the
+ *         text may have grown by the next call.
+ */
+size_t rl_metrics(char *buf,
+                  size_t len);
 
 /**
  * The version of the library that runs, such as `0.1.0`. Valid for ever.

@@ -5,8 +5,9 @@ use std::ffi::{CString, c_char};
 
 use ratelimit_core::{Error, ErrorKind};
 
-/// What came of a call. On anything but `RL_OK` the call's outputs are as they were before, and `rl_last_error()` has
-/// a sentence about it. A denial is no error: it is `RL_OK` with `allowed` false.
+/// What came of a call. On anything but `RL_OK` the call's outputs are as they were before (`rl_allow_many` writes those
+/// that are known), and `rl_last_error()` has a sentence about it. A denial is no error: it is `RL_OK` with `allowed`
+/// false.
 /// cbindgen:rename-all=None
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,6 +23,8 @@ pub mod limiter;
 
 pub mod call;
 
+pub mod batch;
+
 pub mod decision;
 
 pub mod headers;

@@ -9,8 +9,8 @@ use crate::error::Status;
 use crate::ffi::Handle;
 use crate::panic::boundary;
 
-/// Where the state of every key lives: memory of this process, or a Redis or Valkey server. May be used from any
-/// thread at the same time, and after `fork` by parent and child.
+/// Where the state of every key lives: memory of this process, or Redis or Valkey servers. May be used from any thread
+/// at the same time, and after `fork` by parent and child.
 #[derive(Debug)]
 pub struct Store(pub(crate) Arc<dyn store::Store>);
 
@@ -24,9 +24,16 @@ impl Handle for Store {}
 /// | `memory:` | this process; `?max_keys=` (1000000) |
 /// | `redis://[user:password@]host[:port][/database]` | a server over TCP |
 /// | `redis+unix:///path/to/socket` | a server on this host; `?db=`, `?username=`, `?password=` |
+/// | `redis+sentinel://[user:password@]host[:port],.../master[/database]` | the primary that sentinels name; `?sentinel_username=`, `?sentinel_password=` |
+/// | `redis+cluster://[user:password@]host[:port],...` | a cluster, found through these nodes |
 ///
-/// Redis stores take `?timeout=` and `?connect_timeout=` (seconds, 0.2 each), `?prefix=` (of every key, `rl:`) and
-/// `?pool=` (idle connections kept, 64). The same DSN names the same store within a process, however often it is
+/// `valkey` may stand for `redis`. `rediss` and `valkeys` are encrypted, also with `+sentinel` and `+cluster`: `?ca=`,
+/// `?cert=` and `?key=` name files, of the authorities that are trusted (the system's without it) and of the client's
+/// own certificate; `?server_name=` is the name to be certified, and `?insecure=1` takes any certificate.
+///
+/// Redis stores take `?timeout=` and `?connect_timeout=` (seconds, 0.2 each), `?prefix=` (of every key, `rl:`), `?pool=`
+/// (idle connections kept per server, 64), `?protocol=` (`resp2` or `resp3`), `?client_name=`, and `?clock=caller` for
+/// services that refuse `TIME` in scripts. The same DSN names the same store within a process, however often it is
 /// opened.
 ///
 /// @param dsn  UTF-8. `NULL`: the environment variable `RATELIMIT_STORE`, and without that `shared:`.

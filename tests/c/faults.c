@@ -206,8 +206,11 @@ static int passed_of_ten(rl_limiter *limiter) {
 
 static void what_else_is_stored_under_the_key_is_an_error_or_no_state(void) {
   server redis = server_start();
+  /* What was refused a moment ago is refused without a look at the server; here the look is what counts. */
+  char dsn[160];
+  snprintf(dsn, sizeof dsn, "%s&deny_cache=0", dsn_of(&redis));
   for (size_t i = 0; i < ALGORITHMS; i++) {
-    rl_limiter *limiter = limiter_by(dsn_of(&redis), 1, &five_of[i], NULL);
+    rl_limiter *limiter = limiter_by(dsn, 1, &five_of[i], NULL);
     for (size_t j = 0; j < sizeof STRANGERS / sizeof *STRANGERS; j++) {
       CHECK_BEGINS(server_command(&redis, "FLUSHALL"), "+OK");
       CHECK_EQUAL(remaining_after_one(limiter, "key"), 4);
@@ -240,19 +243,6 @@ static void every_algorithm_keeps_its_own_state_of_one_name_and_key(void) {
     rl_limiter_free(limiters[i]);
   }
   server_end(&redis);
-}
-
-/* What the script of one policy returns: allowed, remaining, retry_after, reset_after and delay, as doubles. */
-static const double ALLOWED_7_LEFT[] = {1, 7, 0, 1000000, 0};
-static const double DENIED_0_LEFT[] = {0, 0, 1000000, 1000000, 0};
-
-static void answer(int connection, const double numbers[5]) {
-  char reply[5 + 40 + 2] = "$40\r\n";
-  memcpy(reply + 5, numbers, 40);
-  memcpy(reply + 45, "\r\n", 2);
-  if (send(connection, reply, sizeof reply, MSG_NOSIGNAL) < 0) {
-    perror("the fake server");
-  }
 }
 
 /* Keeps its first caller waiting until the second has come, answers the first one first, and the second one twice. */

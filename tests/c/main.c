@@ -19,6 +19,7 @@ int main(int argc, char **argv) {
   vectors(argv[1]);
   verbs();
   several();
+  batch();
   policies();
   arguments();
   ownership();

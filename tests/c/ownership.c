@@ -76,7 +76,30 @@ static void the_same_dsn_is_the_same_store(void) {
   rl_limiter_free(other);
 }
 
+/* Nothing is connected to before something is asked. */
+static void a_store_of_every_kind_opens_without_its_servers(void) {
+  static const char *dsns[] = {"redis://user:password@cache:6380/1?timeout=0.5&connect_timeout=1&prefix=app:&pool=2",
+                               "valkey://cache?protocol=resp3&client_name=web&clock=caller",
+                               "rediss://cache?insecure=1",
+                               "valkeys://cache?insecure=1&server_name=other",
+                               "redis+unix:///run/redis.sock?db=2",
+                               "redis+sentinel://s1,s2:26380,[::1]/mymaster/1?sentinel_password=hunter2",
+                               "rediss+sentinel://s1/mymaster?insecure=1",
+                               "redis+cluster://c1,c2:7000",
+                               "valkeys+cluster://c1?insecure=1"};
+  for (size_t i = 0; i < sizeof dsns / sizeof *dsns; i++) {
+    rl_store *opened = NULL;
+    if (rl_store_open(dsns[i], &opened) != RL_OK) {
+      check_failed(__FILE__, __LINE__, "%s: %s", dsns[i], rl_last_error());
+    }
+    CHECK(opened != NULL);
+    rl_store_free(opened);
+  }
+}
+
 static void without_a_dsn_the_environment_names_the_store(void) {
+  const char *variable = getenv("RATELIMIT_STORE");
+  char *before = variable == NULL ? NULL : strdup(variable);
   setenv("RATELIMIT_STORE", "memory:?max_keys=103", 1);
   rl_limiter *by_variable = limiter_on(NULL, 5, 1, 3600, NULL);
   rl_limiter *by_name = limiter_on("memory:?max_keys=103", 5, 1, 3600, NULL);
@@ -91,6 +114,11 @@ static void without_a_dsn_the_environment_names_the_store(void) {
   char key[64];
   snprintf(key, sizeof key, "default-%ld-%ld", (long)getpid(), (long)time(NULL));
   CHECK_EQUAL(remaining_after_one(by_default, key), 4);
+  if (before != NULL) {
+    /* Other tests must not work on the shared store of whoever runs them. */
+    setenv("RATELIMIT_STORE", before, 1);
+    free(before);
+  }
   rl_limiter_free(by_variable);
   rl_limiter_free(by_name);
   rl_limiter_free(by_default);
@@ -263,6 +291,7 @@ void ownership(void) {
   TEST(a_limiter_outlives_its_policy_and_its_store);
   TEST(a_renamed_policy_leaves_its_limiters_as_they_are);
   TEST(the_same_dsn_is_the_same_store);
+  TEST(a_store_of_every_kind_opens_without_its_servers);
   TEST(without_a_dsn_the_environment_names_the_store);
   TEST(a_limiter_takes_1_to_32_policies);
   TEST(options_of_another_size_are_refused);

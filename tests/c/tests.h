@@ -11,6 +11,9 @@ void verbs(void);
 /* Several policies in one limiter: all or nothing, a key and a decision for each. */
 void several(void);
 
+/* Many calls at once: an answer for each, one exchange for all. */
+void batch(void);
+
 /* Numbers, names and texts that make a policy, and those that make none. */
 void policies(void);
 
@@ -32,7 +35,7 @@ void concurrency(void);
 /* Servers that are silent, late, away, or have forgotten the script. */
 void faults(void);
 
-/* A million calls. */
+/* A million calls: memory and descriptors stay flat. */
 void long_run(void);
 
 #endif

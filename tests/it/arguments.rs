@@ -81,6 +81,24 @@ fn a_cost_that_is_no_count_is_refused_and_the_server_never_asked() {
 }
 
 #[test]
+fn of_many_calls_the_wrong_one_is_named_by_its_index_and_the_server_never_asked() {
+    let server = RedisServer::start();
+    let store = store::open(&server.dsn()).expect("a store");
+    let limiter = Limiter::new(Policy::token_bucket(5, 1.0, 60.0).expect("a policy"), store).expect("a limiter");
+    for (costs, sentence) in [
+        ([0, 1, 1], "cost must be an integer between 1 and 2147483647, got 0, at index 0"),
+        ([1, 1, -7], "cost must be an integer between 1 and 2147483647, got -7, at index 2"),
+        ([1, 1 << 31, 0], "cost must be an integer between 1 and 2147483647, got 2147483648, at index 1"),
+    ] {
+        let error = limiter.allow_many(&costs.map(|cost| ("key", cost))).expect_err(sentence);
+        assert_eq!((error.kind(), error.argument()), (ErrorKind::InvalidCost, Some("cost")));
+        assert_eq!(error.to_string(), sentence);
+    }
+    assert_eq!(limiter.allow_many::<&str>(&[]), Ok(vec![]));
+    assert_eq!(server.calls("evalsha") + server.calls("eval"), 0);
+}
+
+#[test]
 fn options_out_of_range_are_refused() {
     let builder = || Limiter::builder(Policy::token_bucket(5, 1.0, 60.0).expect("a policy"));
     let error = builder().on_error(FailureRule::Local).share(0).build().expect_err("no share");

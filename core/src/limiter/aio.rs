@@ -1,7 +1,7 @@
 //! What [`crate::aio::Limiter`] asks a limiter for.
 
 use super::batch::open;
-use super::prepared::{Charges, Prepared};
+use super::prepared::Charges;
 use super::{Call, Keys, Limiter};
 use crate::decision::{Decision, Source};
 use crate::error::Result;
@@ -24,7 +24,7 @@ impl Limiter {
 
     pub(crate) async fn decide_many_async(&self, calls: &[Call<'_>]) -> Result<Vec<Result<Decision>>> {
         let Some(store) = self.store.asynchronous() else { return self.decide_many(calls) };
-        let prepared: Vec<Prepared> = calls.iter().map(|call| self.prepare(call)).collect::<Result<_>>()?;
+        let prepared = self.prepare_all(calls)?;
         let charges: Vec<Charges<'_>> = prepared.iter().map(|call| call.charges(&self.policies)).collect();
         let operations: Vec<_> = prepared.iter().zip(&charges).map(|(call, charges)| call.operation(charges)).collect();
         let refusals = self.refusals(&operations);

@@ -29,9 +29,7 @@ impl Limiter {
 
     /// [`allow_many`](Self::allow_many) for calls of all kinds.
     pub fn decide_many(&self, calls: &[Call<'_>]) -> Result<Vec<Result<Decision>>> {
-        let prepared = calls.iter().enumerate();
-        let prepared = prepared.map(|(index, call)| self.prepare(call).map_err(|error| error.at_index(index)));
-        let prepared: Vec<Prepared> = prepared.collect::<Result<_>>()?;
+        let prepared = self.prepare_all(calls)?;
         let charges: Vec<Charges<'_>> = prepared.iter().map(|call| call.charges(&self.policies)).collect();
         let operations: Vec<Operation<'_>> =
             prepared.iter().zip(&charges).map(|(call, charges)| call.operation(charges)).collect();
@@ -61,6 +59,12 @@ impl Limiter {
             self.settle(outcomes.next().unwrap_or_else(missing), operation)
         };
         operations.iter().zip(refusals).map(settle).collect()
+    }
+
+    /// Checks the arguments of all; the error names the index of the call at fault.
+    pub(super) fn prepare_all(&self, calls: &[Call<'_>]) -> Result<Vec<Prepared>> {
+        let prepared = calls.iter().enumerate();
+        prepared.map(|(index, call)| self.prepare(call).map_err(|error| error.at_index(index))).collect()
     }
 }
 

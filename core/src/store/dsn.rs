@@ -69,12 +69,18 @@ impl FromStr for Dsn {
 
     fn from_str(text: &str) -> Result<Self> {
         let parts = Parts::of(text)?;
+        Self::of_parts(&parts).map_err(|error| parts.without_passwords(error))
+    }
+}
+
+impl Dsn {
+    fn of_parts(parts: &Parts<'_>) -> Result<Self> {
         match parts.scheme.as_str() {
-            "memory" => return embedded::memory(&parts),
-            "shared" => return embedded::shared(&parts),
+            "memory" => return embedded::memory(parts),
+            "shared" => return embedded::shared(parts),
             _ => {}
         }
-        match RedisOptions::of_parts(&parts) {
+        match RedisOptions::of_parts(parts) {
             Some(options) => options.map(|options| Self::Redis(Box::new(options))),
             None => Err(Error::invalid_store(format!(
                 "the store's scheme must be memory, shared, redis, rediss, redis+unix, redis+sentinel or redis+cluster, got {:?}",
@@ -89,10 +95,6 @@ fn invalid(argument: &'static str, detail: impl Into<String>) -> Error {
 }
 
 fn unknown_option(name: &str, known: &str) -> Error {
-    if name.contains('@') {
-        // The rest of a password that was not encoded, perhaps.
-        return Error::invalid_store(format!("the DSN has an option with an @ in its name; there are {known}"));
-    }
     Error::invalid_store(format!("the DSN has an unknown option {name:?}; there are {known}"))
 }
 
@@ -213,6 +215,7 @@ mod tests {
             ("redis://[::g]", "IPv6"),
             ("redis://[::1]x", "after its bracket"),
             ("redis://ca che", "host must be a name"),
+            ("redis://ca%3Ache", "host must be a name"),
             ("redis://cache#db", "%23"),
             ("redis://ca\nche", "control"),
             ("redis://:hunter2@cache/x", "database must be a number"),
@@ -230,6 +233,8 @@ mod tests {
             ("rediss://cache?cert=/x", "cert and key belong together"),
             ("rediss://cache?insecure=perhaps", "insecure must be 1 or 0"),
             ("redis+unix://run/redis.sock", "path must be absolute"),
+            ("redis+unix:run/redis.sock", "path must be absolute"),
+            ("redis+unix:", "path is missing"),
             ("rediss+unix:///run/redis.sock", "not encrypted"),
             ("redis+sentinel://s1,s2", "master is missing"),
             ("redis+cluster://c1/2", "database must be 0"),
@@ -254,6 +259,11 @@ mod tests {
             "redis://u:1/hunter2@c",
             "redis://u:1?hunter2@c",
             "redis://u:hunter2#3@c",
+            "redis://u:a?hunter2=b@c",
+            "redis://u:a?timeout=hunter2@c",
+            "redis://u:a?pool=1&pool=2&hunter2=@c",
+            "redis+unix://u:a/?db=hunter2@c",
+            "shared://u:a/?size=hunter2@c",
             "redis://u:%ffhunter2@c",
             "redis+cluster://u:hunter2@c:x",
             "redis+sentinel://s?sentinel_password=hunter2",

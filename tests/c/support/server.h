@@ -2,6 +2,7 @@
 #ifndef SERVER_H
 #define SERVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -39,5 +40,14 @@ long server_decisions(const server *server);
 
 /* A socket that listens on a free port of this host, whose number is written to `port`. Nobody accepts. */
 int listener_open(int *port);
+
+/* What the script of one policy returns: allowed, remaining, retry_after, reset_after and delay, as doubles. */
+extern const double ALLOWED_7_LEFT[5], DENIED_0_LEFT[5];
+
+/* Answers one command of a decision with such numbers. */
+void answer(int connection, const double numbers[5]);
+
+/* Reads commands until so many decisions have been asked for; false if the connection ends before. */
+bool asked_for(int connection, int decisions);
 
 #endif

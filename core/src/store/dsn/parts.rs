@@ -73,7 +73,7 @@ impl<'a> Parts<'a> {
     /// Refuses a path that is more likely the rest of a password.
     pub(super) fn check_path(&self) -> Result<()> {
         if self.path.contains('@') {
-            return Err(invalid("path", format!("must not have an @ in it; {ENCODE}")));
+            return Err(invalid("path", "must not have an @ in it"));
         }
         Ok(())
     }
@@ -111,7 +111,7 @@ impl<'a> Parts<'a> {
     pub(super) fn hosts(&self, default_port: u16) -> Result<Vec<Address>> {
         let authority = self.authority.unwrap_or("");
         let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
-        hosts.split(',').map(|host| self.host(host, default_port)).collect()
+        hosts.split(',').map(|host| Self::host(host, default_port)).collect()
     }
 
     /// The one server of the authority.
@@ -123,19 +123,19 @@ impl<'a> Parts<'a> {
         }
     }
 
-    fn host(&self, text: &str, default_port: u16) -> Result<Address> {
+    fn host(text: &str, default_port: u16) -> Result<Address> {
         let (host, port) = match text.strip_prefix('[') {
             // An IPv6 address has colons of its own.
             Some(rest) => {
-                let bracket = || self.wrong("host", "must end its IPv6 address with a bracket", text);
+                let bracket = || wrong("host", "must end its IPv6 address with a bracket", text);
                 let (host, port) = rest.split_once(']').ok_or_else(bracket)?;
                 if host.parse::<std::net::Ipv6Addr>().is_err() {
-                    return Err(self.wrong("host", "must have an IPv6 address between its brackets", host));
+                    return Err(wrong("host", "must have an IPv6 address between its brackets", host));
                 }
                 match port.strip_prefix(':') {
                     _ if port.is_empty() => (host.to_owned(), None),
                     Some(port) => (host.to_owned(), Some(port)),
-                    None => return Err(self.wrong("host", "must have nothing but a port after its bracket", port)),
+                    None => return Err(wrong("host", "must have nothing but a port after its bracket", port)),
                 }
             }
             None => match text.split_once(':') {
@@ -146,9 +146,9 @@ impl<'a> Parts<'a> {
         if host.is_empty() {
             return Err(invalid("host", "is missing from the DSN"));
         }
-        let is_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':');
-        if !host.bytes().all(is_host) {
-            return Err(self.wrong("host", "must be a name, or an address (IPv6 in brackets)", &host));
+        let is_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+        if !host.bytes().all(is_host) && host.parse::<std::net::Ipv6Addr>().is_err() {
+            return Err(wrong("host", "must be a name, or an address (IPv6 in brackets)", &host));
         }
         // The standard library takes a sign for a part of a number.
         let is_plain = port.is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
@@ -156,18 +156,25 @@ impl<'a> Parts<'a> {
             None | Some("") => Ok(Address::Tcp(host, default_port)),
             Some(port) => match port.parse::<u16>() {
                 Ok(port @ 1..) if is_plain => Ok(Address::Tcp(host, port)),
-                _ => Err(self.wrong("port", "must be a number from 1 to 65535", port)),
+                _ => Err(wrong("port", "must be a number from 1 to 65535", port)),
             },
         }
     }
 
-    /// A fault with the value in it, unless that may be a piece of a password.
-    fn wrong(&self, argument: &'static str, must: &str, value: &str) -> Error {
-        if self.hides_values {
-            return invalid(argument, format!("{must}; {ENCODE}"));
+    /// The error, or one without any value where a value may be a piece of a password.
+    pub(super) fn without_passwords(&self, error: Error) -> Error {
+        if !self.hides_values {
+            return error;
         }
-        invalid(argument, format!("{must}, got {value:?}"))
+        match error.argument() {
+            Some(argument) => invalid(argument, format!("is wrong in the DSN; {ENCODE}")),
+            None => Error::invalid_store(format!("the DSN cannot be read; {ENCODE}")),
+        }
     }
+}
+
+fn wrong(argument: &'static str, must: &str, value: &str) -> Error {
+    invalid(argument, format!("{must}, got {value:?}"))
 }
 
 fn decoded(argument: &'static str, text: &str) -> Result<String> {

@@ -200,13 +200,13 @@ impl RedisOptions {
                 "a socket of this host is not encrypted: write redis+unix, not rediss+unix",
             ));
         }
-        if parts.has_host() {
+        let path = parts.path()?;
+        if (path.is_empty() || path == "/") && !parts.has_host() {
+            return Err(invalid("path", "is missing from the DSN: redis+unix:///run/redis.sock"));
+        }
+        if parts.has_host() || !path.starts_with('/') {
             let advice = "must be absolute: a redis+unix DSN has three slashes, redis+unix:///run/redis.sock";
             return Err(invalid("path", advice));
-        }
-        let path = parts.path()?;
-        if path.is_empty() || path == "/" {
-            return Err(invalid("path", "is missing from the DSN: redis+unix:///run/redis.sock"));
         }
         Self::new(Address::Unix(path.into())).with_options(parts)
     }

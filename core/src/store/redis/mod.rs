@@ -15,6 +15,11 @@ mod deadline;
 
 mod fault;
 
+/// Only for the harness in `fuzz/`, which is built with this flag.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
+
 mod knock;
 
 mod node;
