@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 from collections.abc import Iterator
 
@@ -12,6 +13,8 @@ from ratelimit_rs import Store
 
 # A run in the background of a shell has interrupts ignored, and so would the programs that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+TESTS = itertools.count()
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +36,9 @@ def server(_shared_server: RedisServer) -> RedisServer:
         client.flushall()
         client.script_flush()
         client.config_resetstat()
+    # A server without a password takes any. A DSN that none had before is a store that remembers no refusals of another
+    # test, of which that store would hear nothing when the server forgets them.
+    _shared_server.credentials = f"default:{next(TESTS)}@"
     return _shared_server
 
 
@@ -58,5 +64,6 @@ def store(request: pytest.FixtureRequest) -> Store:
     if request.param == "memory":
         return Store.memory()
     server: RedisServer = request.getfixturevalue("server")
-    # The deadline is generous where the test is not about time: the machine may be busy.
-    return Store.redis(server.dsn, timeout=5, connect_timeout=5)
+    # The deadline is generous where the test is not about time: the machine may be busy. And the server is asked every
+    # time, since two threads may learn in another order what they gave back than the server did it.
+    return Store.redis(server.dsn + "?deny_cache=0", timeout=5, connect_timeout=5)

@@ -40,6 +40,8 @@ class RedisServer:
         self.folder = tempfile.mkdtemp(prefix="rl-redis-")
         self.socket = os.path.join(self.folder, "redis.sock")
         self.options = options
+        self.credentials = ""
+        """What its DSN has in front of the host."""
         self.process: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -91,7 +93,7 @@ class RedisServer:
 
     @property
     def dsn(self) -> str:
-        return f"redis://127.0.0.1:{self.port}"
+        return f"redis://{self.credentials}127.0.0.1:{self.port}"
 
     @contextlib.contextmanager
     def client(self, **options: object) -> Iterator[redis.Redis]:

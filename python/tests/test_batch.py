@@ -16,6 +16,16 @@ from ratelimit_rs import InvalidCost, Limiter, ManualClock, Policy, Store, Store
 FIVE = Policy.token_bucket(5, 1, 3600)
 
 
+def test_what_is_used_up_is_refused_in_a_batch_without_asking(server: RedisServer) -> None:
+    limiter = Limiter(FIVE, Store.redis(server.dsn, timeout=5))
+    assert limiter.allow_many([("used up", 5), "other"])[0].remaining == 0
+    asked = server.decisions()
+    first, second = limiter.allow_many(["used up", ("used up", 2)])
+    assert (first.source, second.source) == ("deny_cache", "deny_cache")
+    assert (first.allowed, second.allowed) == (False, False)
+    assert server.decisions() == asked
+
+
 def test_each_call_has_a_decision_of_its_own_in_order(store: Store) -> None:
     limiter = Limiter(FIVE, store, clock=ManualClock())
     decisions = limiter.allow_many(["ada", ("bob", 2), b"ada", ("ada", 4), ("eve", 6), "ada"])

@@ -24,9 +24,10 @@ def run(*command, **options):
 
 
 def test_php(server):
-    program = "$user = 'php';\n" + shown("php", server) + "\necho 'passed';"
+    # In one process: eleven starts of PHP may take longer than it takes a token to come back. A refusal ends it.
+    program = "$user = 'php';\nfor ($call = 0; $call < 11; $call++) {\n" + shown("php", server) + "\necho 'passed ';\n}"
     command = ["php", "-d", f"extension={os.environ['RATELIMIT_SO']}", "-r", program]
-    assert [run(*command) for _ in range(11)] == ["passed"] * 10 + [""]
+    assert run(*command) == "passed " * 10
 
 
 def test_python(server):
