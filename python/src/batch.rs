@@ -4,6 +4,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
+use crate::call::OwnedCall;
 use crate::core::{self, Call};
 use crate::decision::Decision;
 use crate::error::{self, InvalidArgument};
@@ -55,6 +56,13 @@ impl<'py> Given<'py> {
     pub(crate) fn read(&self) -> PyResult<Read<'_>> {
         let key = self.key.read().map_err(|raised| at_index(self.key.py(), raised, self.index))?;
         Ok(Read { key, cost: self.cost })
+    }
+}
+
+impl Given<'_> {
+    /// The call, borrowing nothing of Python's.
+    pub(crate) fn own(&self) -> PyResult<OwnedCall> {
+        self.read().map(|read| OwnedCall::plain(key::Owned::from(&read.key), read.cost))
     }
 }
 

@@ -63,6 +63,38 @@ impl Read<'_> {
     }
 }
 
+/// A key that borrows nothing of Python's.
+#[derive(Debug)]
+pub(crate) enum Owned {
+    One(Box<[u8]>),
+    Each(Vec<(Box<str>, Box<[u8]>)>),
+}
+
+impl Owned {
+    pub(crate) fn of(key: &Bound<'_, PyAny>) -> PyResult<Self> {
+        match bytes(key)? {
+            Some(bytes) => Ok(Self::One(bytes.into())),
+            None => Ok(Self::from(&Held::of(key)?.read()?)),
+        }
+    }
+
+    pub(crate) fn read(&self) -> Read<'_> {
+        match self {
+            Self::One(key) => Read::One(key),
+            Self::Each(pairs) => Read::Each(pairs.iter().map(|(name, key)| (&**name, &**key)).collect()),
+        }
+    }
+}
+
+impl From<&Read<'_>> for Owned {
+    fn from(key: &Read<'_>) -> Self {
+        match key {
+            Read::One(key) => Self::One((*key).into()),
+            Read::Each(pairs) => Self::Each(pairs.iter().map(|&(name, key)| (name.into(), key.into())).collect()),
+        }
+    }
+}
+
 /// A key that is no dict.
 pub(crate) fn one<'a>(key: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
     let wrong = || PyTypeError::new_err(format!("key must be str or bytes, got {}", type_name(key)));

@@ -12,7 +12,13 @@ mod limiter;
 
 mod batch;
 
+mod call;
+
 mod wait;
+
+mod aio;
+
+mod mailbox;
 
 mod policy;
 
@@ -42,11 +48,15 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use crate::aio::{begin_allow_many, begin_call, begin_cancel, begin_ping, begin_reset, begin_step, begin_take};
+    #[pymodule_export]
     use crate::clock::ManualClock;
     #[pymodule_export]
     use crate::decision::{Decision, restore_decision};
     #[pymodule_export]
     use crate::limiter::Limiter;
+    #[pymodule_export]
+    use crate::mailbox::Mailbox;
     #[pymodule_export]
     use crate::metrics::metrics;
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! A policy bound to a store and to options: what a program holds.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -43,7 +44,7 @@ use crate::store;
 #[derive(Debug)]
 #[pyclass(frozen, module = "ratelimit_rs")]
 pub(crate) struct Limiter {
-    inner: core::Limiter,
+    inner: Arc<core::Limiter>,
     policies: Policies,
     clock: Clock,
     /// Whether the store may make a caller wait.
@@ -79,7 +80,7 @@ impl Limiter {
         }
         let store = store::named("store", store)?;
         let blocks = store.kind().blocks();
-        let inner = builder.store(store).build().or_raise()?;
+        let inner = Arc::new(builder.store(store).build().or_raise()?);
         Ok(Self { policies: inner.policies().into(), inner, clock, blocks })
     }
 
@@ -212,9 +213,8 @@ impl Limiter {
     /// Decorates a function, so that each call of it takes `cost` units first, or raises `LimitExceeded`.
     ///
     /// `key` is what the verbs take, or a function that makes it of the call's arguments. With `wait` a call waits for
-    /// its turn instead, and raises `WaitTooLong` when it can never come. A coroutine function is one still: it sleeps in
-    /// its event loop, has a server asked by a thread of the loop's executor, and gives back the slot that it had
-    /// reserved when its task is cancelled.
+    /// its turn instead, and raises `WaitTooLong` when it can never come. A coroutine function is one still: it asks and
+    /// sleeps as `ratelimit_rs.aio` does, and gives back the slot that it had reserved when its task is cancelled.
     ///
     /// >>> limiter = Limiter(Policy.token_bucket(1, 1, 60), Store.memory(), clock=ManualClock())
     /// >>> @limiter.limit(key=lambda user: f"user:{user}")
@@ -279,6 +279,15 @@ impl Limiter {
 
     pub(crate) fn core(&self) -> &core::Limiter {
         &self.inner
+    }
+
+    /// The same limiter, asked without blocking.
+    pub(crate) fn asynchronous(&self) -> core::aio::Limiter {
+        core::aio::Limiter::new(self.inner.clone())
+    }
+
+    pub(crate) fn policies(&self) -> &Policies {
+        &self.policies
     }
 
     pub(crate) fn clock(&self) -> &Clock {

@@ -1,5 +1,7 @@
 //! The drop-in for the class of the same name in redis.io's guide.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 
@@ -21,7 +23,7 @@ const KIND: ErrorKind = ErrorKind::InvalidPolicy;
 #[derive(Debug)]
 #[pyclass(frozen, module = "ratelimit_rs")]
 pub(crate) struct TokenBucket {
-    inner: core::Limiter,
+    inner: Arc<core::Limiter>,
     redis: Py<PyAny>,
     blocks: bool,
     capacity: i64,
@@ -53,7 +55,7 @@ impl TokenBucket {
             None => Py::new(py, Store(store.clone()))?.into_any(),
         };
         let blocks = store.kind().blocks();
-        let inner = core::Limiter::new(policy, store).or_raise()?;
+        let inner = Arc::new(core::Limiter::new(policy, store).or_raise()?);
         Ok(Self { inner, redis, blocks, capacity, refill_rate, refill_interval })
     }
 
@@ -63,8 +65,7 @@ impl TokenBucket {
     fn allow(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<(bool, f64)> {
         let call = Call::allow(key::one(key)?, 1);
         let decision = if self.blocks { py.detach(|| self.inner.decide(call)) } else { self.inner.decide(call) };
-        let decision = decision.or_raise()?;
-        Ok((decision.allowed(), tokens(decision.remaining())))
+        Ok(answer(&decision.or_raise()?))
     }
 
     /// What was given as `redis_client`, or the default store: good for building another one on the same server.
@@ -91,6 +92,12 @@ impl TokenBucket {
         self.refill_interval
     }
 
+    /// Whether a call may have to wait for a server.
+    #[getter]
+    fn _blocks(&self) -> bool {
+        self.blocks
+    }
+
     fn __repr__(&self) -> String {
         let Self { capacity, refill_rate, refill_interval, .. } = self;
         let kind = self.inner.store().kind().as_str();
@@ -103,6 +110,18 @@ impl TokenBucket {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.redis)
     }
+}
+
+impl TokenBucket {
+    /// Its limiter, asked without blocking.
+    pub(crate) fn asynchronous(&self) -> core::aio::Limiter {
+        core::aio::Limiter::new(self.inner.clone())
+    }
+}
+
+/// What redis.io's class answers.
+pub(crate) fn answer(decision: &core::Decision) -> (bool, f64) {
+    (decision.allowed(), tokens(decision.remaining()))
 }
 
 #[allow(clippy::cast_precision_loss)]

@@ -1,63 +1,86 @@
-//! Waiting in steps, for those who sleep in their own way: the decorator of coroutine functions.
+//! Waiting in steps, for those who sleep in their own way: coroutines.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
+use tokio::sync::Mutex;
 
+use crate::call::{OwnedCall, Verb};
 use crate::clock::Clock;
-use crate::core::clock::us_to_seconds;
-use crate::core::{self, Call, WaitStep};
-use crate::decision::Decision;
+use crate::core::clock::{Clock as _, us_to_seconds};
+use crate::core::{self, WaitStep, aio};
+use crate::decision::{Decision, Policies};
 use crate::error::OrRaise as _;
-use crate::key;
 use crate::limiter::Limiter;
+use crate::number::{Given, max_wait_us};
 
-/// A wait without a bound that is under way. Private. Each step is given the same key and cost.
+/// A wait that is under way. Private.
 #[derive(Debug)]
 #[pyclass(frozen, name = "_Waiting", module = "ratelimit_rs._native")]
 pub(crate) struct Waiting {
     limiter: Py<Limiter>,
-    /// `None` when it has been given up. A step and the end of the wait may meet in two threads: whoever is later waits
-    /// for the other, without the interpreter's lock where that may take its time.
-    under_way: Mutex<Option<core::Waiting>>,
+    call: Arc<OwnedCall>,
+    under_way: Arc<UnderWay>,
 }
+
+/// `None` when it has been given up. A step and the end of the wait may meet: whoever is later waits for the other.
+type UnderWay = Mutex<Option<core::Waiting>>;
+
+/// What came of a step; `None` when the wait had been given up.
+type Step = Option<core::Result<WaitStep>>;
 
 #[pymethods]
 impl Waiting {
     #[new]
-    fn new(limiter: Py<Limiter>) -> Self {
-        Self { limiter, under_way: Mutex::new(Some(core::Waiting::new(u64::MAX))) }
+    #[pyo3(
+        signature = (limiter, key, cost = Given(None), max_wait = Given(None), token = None),
+        text_signature = "(limiter, key, cost=1, max_wait=1e999, token=None)"
+    )]
+    fn new(
+        limiter: Py<Limiter>,
+        key: &Bound<'_, PyAny>,
+        cost: Given<'_, '_>,
+        max_wait: Given<'_, '_>,
+        token: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let under_way = core::Waiting::new(max_wait_us(max_wait)?);
+        Ok(Self {
+            limiter,
+            call: Arc::new(OwnedCall::of(Verb::Allow, key, cost, token)?),
+            under_way: Arc::new(Mutex::new(Some(under_way))),
+        })
     }
 
     /// The next step: (seconds to sleep before the one after it, the decision at the end of the wait).
-    fn step(&self, py: Python<'_>, key: &Bound<'_, PyAny>, cost: i64) -> PyResult<(f64, Option<Decision>)> {
+    fn step(&self, py: Python<'_>) -> PyResult<(f64, Option<Decision>)> {
         let limiter = self.limiter.get();
-        let step = key::with(key, |keys| {
-            let call = limiter.dated(py, Call::allow(keys, cost))?;
-            let step = limiter.run(py, || self.under_way().as_mut().map(|waiting| waiting.step(limiter.core(), call)));
-            step.ok_or_else(|| PyRuntimeError::new_err("the wait has been given up"))?.or_raise()
-        })?;
-        match step {
-            WaitStep::Done(decision) => Ok((0.0, Some(limiter.decision(decision)))),
-            WaitStep::Sleep { us } => match limiter.clock() {
-                Clock::Manual(_) => limiter.clock().sleep(py, us).map(|()| (0.0, None)),
-                _ => Ok((us_to_seconds(us), None)),
-            },
-        }
+        let now_us = limiter.clock().ask(py)?;
+        let step = limiter.run(py, || {
+            let mut under_way = self.under_way.blocking_lock();
+            under_way.as_mut().map(|waiting| waiting.step(limiter.core(), self.call.call(&self.call.key(), now_us)))
+        });
+        self.reading().step(step)
     }
 
     /// Gives the wait up, and the slot back that it may have reserved. A step that is under way is waited for, and none
     /// is taken afterwards.
-    fn cancel(&self, py: Python<'_>, key: &Bound<'_, PyAny>, cost: i64) -> PyResult<()> {
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         let limiter = self.limiter.get();
-        key::with(key, |keys| {
-            let call = limiter.dated(py, Call::allow(keys, cost))?;
-            limiter
-                .run(py, || self.under_way().take().map_or(Ok(()), |mut waiting| waiting.cancel(limiter.core(), call)))
-                .or_raise()
-        })
+        let now_us = limiter.clock().ask(py)?;
+        let cancelled = limiter.run(py, || {
+            let given_up = self.under_way.blocking_lock().take();
+            let call = self.call.key();
+            given_up.map_or(Ok(()), |mut waiting| waiting.cancel(limiter.core(), self.call.call(&call, now_us)))
+        });
+        cancelled.or_raise()
+    }
+
+    /// `cancel` for a caller who cannot wait for it, nor hear of it.
+    fn abandon(&self, py: Python<'_>) -> PyResult<()> {
+        let work = self.cancel_later(py)?;
+        aio::spawn(async { drop(work.await) }).or_raise()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -66,7 +89,66 @@ impl Waiting {
 }
 
 impl Waiting {
-    fn under_way(&self) -> MutexGuard<'_, Option<core::Waiting>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    /// `step`, to be awaited.
+    pub(crate) fn step_later(&self, py: Python<'_>) -> PyResult<impl Future<Output = Step> + Send + use<>> {
+        let (limiter, now_us) = self.ask(py)?;
+        let (call, under_way) = (self.call.clone(), self.under_way.clone());
+        Ok(async move {
+            let mut under_way = under_way.lock().await;
+            let waiting = under_way.as_mut()?;
+            Some(limiter.step(waiting, call.call(&call.key(), now_us)).await)
+        })
+    }
+
+    /// `cancel`, to be awaited.
+    pub(crate) fn cancel_later(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<impl Future<Output = core::Result<()>> + Send + use<>> {
+        let (limiter, now_us) = self.ask(py)?;
+        let (call, under_way) = (self.call.clone(), self.under_way.clone());
+        Ok(async move {
+            let given_up = under_way.lock().await.take();
+            match given_up {
+                Some(mut waiting) => limiter.cancel(&mut waiting, call.call(&call.key(), now_us)).await,
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// What a step that was awaited is read with.
+    pub(crate) fn reading(&self) -> Reading {
+        let limiter = self.limiter.get();
+        let clock = match limiter.clock() {
+            Clock::Manual(clock) => Some(clock.clone()),
+            _ => None,
+        };
+        Reading { policies: limiter.policies().clone(), clock }
+    }
+
+    fn ask(&self, py: Python<'_>) -> PyResult<(aio::Limiter, Option<u64>)> {
+        let limiter = self.limiter.get();
+        Ok((limiter.asynchronous(), limiter.clock().ask(py)?))
+    }
+}
+
+/// What turns the core's step into the one that a coroutine takes.
+pub(crate) struct Reading {
+    policies: Policies,
+    /// A clock that is moved instead of sleeping.
+    clock: Option<Arc<core::ManualClock>>,
+}
+
+impl Reading {
+    pub(crate) fn step(&self, step: Step) -> PyResult<(f64, Option<Decision>)> {
+        let step = step.ok_or_else(|| PyRuntimeError::new_err("the wait has been given up"))?;
+        match (step.or_raise()?, &self.clock) {
+            (WaitStep::Done(decision), _) => Ok((0.0, Some(Decision::new(decision, &self.policies)))),
+            (WaitStep::Sleep { us }, Some(clock)) => {
+                clock.sleep_us(us);
+                Ok((0.0, None))
+            }
+            (WaitStep::Sleep { us }, None) => Ok((us_to_seconds(us), None)),
+        }
     }
 }

@@ -216,7 +216,6 @@ def test_a_slot_that_is_being_reserved_at_the_cancellation_is_given_back(server:
             with pytest.raises(asyncio.CancelledError):
                 await task
 
-        # At its end the loop waits for the threads of its executor.
         asyncio.run(main())
         assert direct.peek("k") == before
     finally:
@@ -240,11 +239,11 @@ def test_a_cancellation_is_one_also_when_the_server_has_gone(own_server: RedisSe
 
 def test_a_wait_that_has_been_given_up_takes_nothing_afterwards(store: Store) -> None:
     limiter = Limiter(Policy.gcra(1, 3600), store, clock=Frozen())
-    waiting = _Waiting(limiter)
-    waiting.cancel("k", 1)
+    waiting = _Waiting(limiter, "k")
+    waiting.cancel()
     with pytest.raises(RuntimeError, match="^the wait has been given up$"):
-        waiting.step("k", 1)
-    waiting.cancel("k", 1)
+        waiting.step()
+    waiting.cancel()
     assert limiter.peek("k").remaining == 1
 
 

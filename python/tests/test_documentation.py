@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import doctest
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import ratelimit_rs
+import ratelimit_rs.aio
 
 README = Path(__file__).parents[1] / "README.md"
 DEPLOYMENTS = Path(__file__).parents[2] / "docs" / "deployments.md"
@@ -45,21 +48,26 @@ def test_the_forms_on_the_page_of_deployments_name_stores() -> None:
             assert ratelimit_rs.Store.open(dsn).kind in ("redis", "sentinel", "cluster"), dsn
 
 
-def documented() -> list[tuple[str, str]]:
+MODULES = [ratelimit_rs, ratelimit_rs.aio]
+
+
+def documented() -> list[tuple[ModuleType, str, str]]:
     """Every docstring of the package that shows something."""
-    found = [("ratelimit_rs", ratelimit_rs.__doc__ or "")]
-    for name in ratelimit_rs.__all__:
-        thing = getattr(ratelimit_rs, name)
-        found.append((name, thing.__doc__ or ""))
-        if isinstance(thing, type):
-            members = {member: getattr(thing, member) for member in vars(thing) if not member.startswith("_")}
-            found += [(f"{name}.{member}", value.__doc__ or "") for member, value in members.items()]
-    return [(name, text) for name, text in found if ">>>" in text]
+    found = []
+    for module in MODULES:
+        found.append((module, module.__name__, module.__doc__ or ""))
+        for name in module.__all__:
+            thing = getattr(module, name)
+            found.append((module, name, thing.__doc__ or ""))
+            if isinstance(thing, type):
+                members = {member: getattr(thing, member) for member in vars(thing) if not member.startswith("_")}
+                found += [(module, f"{name}.{member}", value.__doc__ or "") for member, value in members.items()]
+    return [(module, name, text) for module, name, text in found if ">>>" in text]
 
 
-@pytest.mark.parametrize(("name", "text"), documented(), ids=lambda value: value if len(value) < 40 else "")
-def test_the_examples_of_a_docstring_give_what_they_say(name: str, text: str) -> None:
-    names = {public: getattr(ratelimit_rs, public) for public in ratelimit_rs.__all__}
+@pytest.mark.parametrize(("module", "name", "text"), documented(), ids=lambda value: value if isinstance(value, str) and len(value) < 40 else "")
+def test_the_examples_of_a_docstring_give_what_they_say(module: ModuleType, name: str, text: str) -> None:
+    names = {"asyncio": asyncio} | {public: getattr(module, public) for public in module.__all__}
     example = doctest.DocTestParser().get_doctest(text, names, name, None, None)
     results = doctest.DocTestRunner(verbose=False).run(example)
     assert results.attempted > 0
@@ -67,11 +75,11 @@ def test_the_examples_of_a_docstring_give_what_they_say(name: str, text: str) ->
 
 
 def test_everything_public_is_documented() -> None:
-    for name in ratelimit_rs.__all__:
-        thing = getattr(ratelimit_rs, name)
+    for module, name in [(module, name) for module in MODULES for name in module.__all__]:
+        thing = getattr(module, name)
+        assert not callable(thing) or thing.__doc__, name
         if not isinstance(thing, type):
             continue
-        assert thing.__doc__, name
         for member, value in vars(thing).items():
             if not member.startswith("_") and (callable(value) or isinstance(value, staticmethod)):
                 assert getattr(thing, member).__doc__, f"{name}.{member}"

@@ -16,6 +16,7 @@ from ratelimit_rs import (
     StoreUnavailable,
     TokenBucket,
     WaitTooLong,
+    aio,
 )
 
 
@@ -71,7 +72,26 @@ def several(clock: ManualClock) -> list[str]:
     return [one.policy for one in decision.each()] + [asyncio.run(both())]
 
 
+async def awaited(limiter: Limiter) -> float:
+    sundial = aio.Limiter([Policy.parse("9/h", name="a")], Store.memory(), on_error="open", secret=b"s", clock=Sundial())
+    later: list[aio.Limiter] = [aio.Limiter.of(limiter), sundial]
+    for one in later:
+        decision: Decision = await one.allow("k", 2, token="t")
+        decisions: list[Decision] = await one.allow_many(["k", (b"k", 1), {"a": "k"}]) if one is sundial else []
+        print(decision.remaining, len(decisions), (await one.peek(b"k")).allowed, (await one.wait("k", max_wait=1)).delay)
+        await one.refund("k", token=b"t")
+        await one.reset("k")
+
+    @sundial.limit(key=lambda user: f"user:{user}", wait=True)
+    async def work(user: int) -> int:
+        return user
+
+    allowed, remaining = await aio.TokenBucket("memory:", capacity=10).allow(b"key")
+    return await aio.ping(Store.memory()) + await work(42) + remaining + allowed
+
+
 def main() -> None:
+    print(asyncio.run(awaited(Limiter(Policy.gcra(9, 1), "memory:"))))
     print("".join(several(ManualClock())))
     windows = [Policy.fixed_window(5, 60, aligned=True), Policy.sliding_window_log(5, 60.0)]
     print(str(windows[0]) + repr(Policy.sliding_window_counter(5, 60)))

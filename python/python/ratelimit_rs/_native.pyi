@@ -1,5 +1,6 @@
 """The native half of `ratelimit_rs`. Private: import from `ratelimit_rs`."""
 
+from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import Any, Literal, Protocol, TypeVar, final
@@ -12,8 +13,16 @@ __all__ = [
     "Store",
     "StoreInfo",
     "TokenBucket",
+    "_Mailbox",
     "_Waiting",
     "__version__",
+    "begin_allow_many",
+    "begin_call",
+    "begin_cancel",
+    "begin_ping",
+    "begin_reset",
+    "begin_step",
+    "begin_take",
     "metrics",
     "restore_decision",
     "restore_policy",
@@ -323,25 +332,47 @@ class Limiter:
         """Decorates a function, so that each call of it takes `cost` units first, or raises `LimitExceeded`.
 
         `key` is what the verbs take, or a function that makes it of the call's arguments. With `wait` a call waits for
-        its turn instead, and raises `WaitTooLong` when it can never come. A coroutine function is one still: it sleeps
-        in its event loop, has a server asked by a thread of the loop's executor, and gives back the slot that it had
-        reserved when its task is cancelled.
+        its turn instead, and raises `WaitTooLong` when it can never come. A coroutine function is one still: it asks and
+        sleeps as `ratelimit_rs.aio` does, and gives back the slot that it had reserved when its task is cancelled.
         """
     @property
     def _blocks(self) -> bool: ...
 
 @final
 class _Waiting:
-    """A wait without a bound that is under way. Private. Each step is given the same key and cost."""
+    """A wait that is under way. Private."""
 
-    def __new__(cls, limiter: Limiter) -> _Waiting: ...
-    def step(self, key: _Key, cost: int) -> tuple[float, Decision | None]:
+    def __new__(
+        cls,
+        limiter: Limiter,
+        key: _Key,
+        cost: int = 1,
+        max_wait: float | None = ...,
+        token: None | str | bytes = None,
+    ) -> _Waiting: ...
+    def step(self) -> tuple[float, Decision | None]:
         """The next step: (seconds to sleep before the one after it, the decision at the end of the wait)."""
-    def cancel(self, key: _Key, cost: int) -> None:
+    def cancel(self) -> None:
         """Gives the wait up, and the slot back that it may have reserved.
 
         A step that is under way is waited for, and none is taken afterwards.
         """
+    def abandon(self) -> None:
+        """`cancel` for a caller who cannot wait for it, nor hear of it."""
+
+@final
+class _Mailbox:
+    """Where the answers to one event loop's calls arrive. Private.
+
+    The loop watches the file descriptor and then has the answers delivered. That callback is what holds the mailbox,
+    so a loop that is closed closes it.
+    """
+
+    def __new__(cls, loop: AbstractEventLoop) -> _Mailbox: ...
+    def fileno(self) -> int:
+        """The file descriptor that is readable when answers have arrived."""
+    def deliver(self) -> None:
+        """Gives each answer that has arrived to its future. One that was cancelled gets none."""
 
 @final
 class TokenBucket:
@@ -376,6 +407,8 @@ class TokenBucket:
     @property
     def refill_interval(self) -> float:
         """Seconds between refills."""
+    @property
+    def _blocks(self) -> bool: ...
 
 @final
 class ManualClock:
@@ -389,6 +422,37 @@ class ManualClock:
         """Moves the clock by so many seconds; a negative number moves it back."""
     def now(self) -> float:
         """Seconds since 1970."""
+
+def begin_call(
+    mailbox: _Mailbox,
+    limiter: Limiter,
+    verb: Literal["allow", "peek", "reserve", "refund"],
+    key: _Key,
+    cost: int = 1,
+    max_wait: float | None = ...,
+    token: None | str | bytes = None,
+) -> Future[Decision]:
+    """Begins `allow`, `peek`, `reserve` or `refund`, whose outcome is None."""
+
+def begin_allow_many(
+    mailbox: _Mailbox, limiter: Limiter, calls: Iterable[_Key | tuple[_Key, int]]
+) -> Future[list[Decision]]:
+    """Begins `allow_many`."""
+
+def begin_reset(mailbox: _Mailbox, limiter: Limiter, key: _Key) -> Future[None]:
+    """Begins `reset`."""
+
+def begin_take(mailbox: _Mailbox, bucket: TokenBucket, key: str | bytes) -> Future[tuple[bool, float]]:
+    """Begins `TokenBucket.allow`."""
+
+def begin_step(mailbox: _Mailbox, waiting: _Waiting) -> Future[tuple[float, Decision | None]]:
+    """Begins a step of a wait: (seconds to sleep before the next, the decision at the end)."""
+
+def begin_cancel(mailbox: _Mailbox, waiting: _Waiting) -> Future[None]:
+    """Begins to give a wait up, and its slot back."""
+
+def begin_ping(mailbox: _Mailbox, store: Store) -> Future[float]:
+    """Begins a round trip: the seconds that it takes."""
 
 def restore_policy(text: str, name: str) -> Policy:
     """Makes a policy from what pickle kept of it: its text and its name."""
