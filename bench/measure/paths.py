@@ -35,6 +35,11 @@ def python(way: str, port: int, *calls: str) -> list[str]:
     return [sys.executable, str(BENCH / "callers" / "caller.py"), way, str(port), *calls]
 
 
+def awaited(way: str, port: int, tasks: int) -> list[str]:
+    """The command line of the asyncio caller."""
+    return [sys.executable, str(BENCH / "callers" / "awaited.py"), way, str(port), str(tasks)]
+
+
 def c(way: str, port: int, *calls: str) -> list[str]:
     """The command line of the C caller."""
     return [str(C_CALLER), way, str(port), *calls]

@@ -275,6 +275,31 @@ def php_middlewares(_: Server) -> Result:
     return Result(rows, panels)
 
 
+def event_loop(server: Server) -> Result:
+    """From asyncio: of many tasks, where what counts is how many decisions a second, and of one, which waits for each."""
+    text, parts = server_time.own_commands()["allowed/token_bucket"]
+    server.ask("SCRIPT", "LOAD", text)
+    peers = {"redis_py": "redis-py, the same EVALSHA", "limits": "limits, fixed window"}
+    result = Result()
+    with tempfile.NamedTemporaryFile() as command:
+        command.write(b"\0".join(parts))
+        command.flush()
+        for tasks, calls, rounds in ((10_000, 10_000, 9), (1, 2_000, 15)):
+            commands = {way: paths.awaited(way, server.port, tasks) for way in ("limiter", *peers)}
+            with callers(commands, {**os.environ, "COMMAND": command.name}) as turns:
+                times = latency.take_turns(turns, calls=calls, rounds=rounds)
+            us = {way: latency.median(all_) for way, all_ in times.items()}
+            named = f"{tasks:,} tasks".replace(",", " ") if tasks > 1 else "one task"
+            for way, label in peers.items():
+                ratio = latency.ratio(times["limiter"], times[way])
+                row = by_ratio("asyncio", f"{named}, per decision", us["limiter"], "µs", label, us[way], ratio=ratio)
+                result.rows.append(row)
+            bars = [Bar("ratelimit_rs.aio", 1e6 / us["limiter"], ours=True)]
+            bars += [Bar(label, 1e6 / us[way]) for way, label in peers.items()]
+            result.panels.append(Panel(f"From asyncio, {named}", bars))
+    return result
+
+
 SECTIONS = {
     "S1": Section("instructions per decision on Redis", "instructions", redis_instructions),
     "S2": Section("latency and system calls of a decision on Redis", "latency", redis_latency),
@@ -283,4 +308,5 @@ SECTIONS = {
     "S6": Section("server time per decision", "server_time", server_costs),
     "S7": Section("three policies in one call", "latency", three_policies),
     "HTTP": Section("what a middleware adds to a request, from PHP", "instructions", php_middlewares),
+    "asyncio": Section("decisions that are awaited", "asyncio", event_loop),
 }
