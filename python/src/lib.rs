@@ -16,6 +16,10 @@ mod policy;
 
 mod decision;
 
+mod refusal;
+
+mod client_ip;
+
 mod store;
 
 mod redis_client;
@@ -38,6 +42,8 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use crate::client_ip::ClientIp;
+    #[pymodule_export]
     use crate::clock::ManualClock;
     #[pymodule_export]
     use crate::decision::{Decision, restore_decision};
@@ -45,6 +51,8 @@ mod _native {
     use crate::limiter::Limiter;
     #[pymodule_export]
     use crate::policy::{Policy, restore_policy};
+    #[pymodule_export]
+    use crate::refusal::{Refusal, check_answer, unidentified};
     #[pymodule_export]
     use crate::store::Store;
     #[pymodule_export]
@@ -54,6 +62,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("__version__", crate::core::VERSION)
+        module.add("__version__", crate::core::VERSION)?;
+        module.add("SHARED_KEY", crate::core::http::MissingIdentity::SHARED_KEY)
     }
 }
