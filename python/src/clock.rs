@@ -1,6 +1,7 @@
 //! Where "now" comes from, when the caller says so.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -67,8 +68,8 @@ pub(crate) enum Clock {
     Store,
     /// One that needs no interpreter.
     Manual(Arc<core::ManualClock>),
-    /// Any object with a method `now`.
-    Python(Py<PyAny>),
+    /// Any object with a method `now`, and the instant that it told last, in microseconds.
+    Python(Py<PyAny>, AtomicU64),
 }
 
 impl Clock {
@@ -79,7 +80,7 @@ impl Clock {
         }
         let now = clock.getattr_opt(intern!(clock.py(), "now"))?;
         if now.is_some_and(|now| now.is_callable()) {
-            return Ok(Self::Python(clock.clone().unbind()));
+            return Ok(Self::Python(clock.clone().unbind(), AtomicU64::new(0)));
         }
         let name = type_name(clock);
         Err(PyTypeError::new_err(format!("clock must be a ManualClock or an object with a method now(), got {name}")))
@@ -89,7 +90,7 @@ impl Clock {
     /// it raises.
     pub(crate) fn for_core(&self) -> Option<Arc<dyn core::Clock>> {
         match self {
-            Self::Store | Self::Python(_) => None,
+            Self::Store | Self::Python(..) => None,
             Self::Manual(clock) => Some(clock.clone()),
         }
     }
@@ -97,11 +98,22 @@ impl Clock {
     /// The instant that a clock in Python tells, in microseconds; `None` for the others. May run any code, so no lock may
     /// be held.
     pub(crate) fn ask(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        let Self::Python(clock) = self else { return Ok(None) };
+        let Self::Python(clock, told) = self else { return Ok(None) };
         let now = clock.bind(py).call_method0(intern!(py, "now"))?;
         let seconds = real(ErrorKind::InvalidArgument, "clock.now()", &now)?;
         // The core's instants begin at 1.
-        Ok(Some(instant_us("clock.now()", seconds)?.max(1)))
+        let now_us = instant_us("clock.now()", seconds)?.max(1);
+        told.store(now_us, Ordering::Relaxed);
+        Ok(Some(now_us))
+    }
+
+    /// The instant of a decision made just now, in microseconds since 1970; 0 where the clock is the store's own.
+    pub(crate) fn told_us(&self) -> u64 {
+        match self {
+            Self::Store => 0,
+            Self::Manual(clock) => clock.now_us(),
+            Self::Python(_, told) => told.load(Ordering::Relaxed),
+        }
     }
 
     /// Lets time pass: moves a clock that is moved by hand, else sleeps as Python does, without the interpreter's lock
@@ -118,7 +130,7 @@ impl Clock {
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
-            Self::Python(clock) => visit.call(clock),
+            Self::Python(clock, _) => visit.call(clock),
             _ => Ok(()),
         }
     }

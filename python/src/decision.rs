@@ -3,34 +3,68 @@
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::core::algorithm::{NEVER_US, Verdict};
 use crate::core::clock::us_to_seconds;
+use crate::core::http::{HeaderOptions, HeaderStyle};
 use crate::core::{self, ErrorKind, Source, http};
 use crate::error::{self, OrRaise as _};
+use crate::key;
+use crate::number::type_name;
 use crate::policy::{self, Policy};
+use crate::refusal::{self, Refusal};
 
 /// The outcome of one call: whether it may go ahead, and the numbers that go with it. Truthy when allowed.
 ///
 /// A decision is a snapshot: by the time you read it another process may have spent what remained. Schedule by
 /// `retry_after`, not by `remaining`. All times are in seconds.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 // Decisions are made and dropped one after the other, so a few objects serve them all.
 #[pyclass(frozen, freelist = 8, module = "ratelimit_rs")]
 pub(crate) struct Decision {
     inner: core::Decision,
     /// Those of the limiter; the decision says which of them ruled.
     policies: Policies,
+    /// When it was made by the limiter's clock, in microseconds since 1970; 0 where that is the store's own.
+    at_us: u64,
+}
+
+impl PartialEq for Decision {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner == other.inner && self.policies == other.policies
+    }
 }
 
 /// The policies of a limiter, shared with its decisions.
 pub(crate) type Policies = Arc<[core::Policy]>;
 
 impl Decision {
-    pub(crate) fn new(inner: core::Decision, policies: &Policies) -> Self {
-        Self { inner, policies: policies.clone() }
+    pub(crate) fn new(inner: core::Decision, policies: &Policies, at_us: u64) -> Self {
+        Self { inner, policies: policies.clone(), at_us }
+    }
+
+    /// How to write the headers.
+    fn options<'a>(
+        &self,
+        style: &str,
+        partition_key: Option<&'a Bound<'_, PyAny>>,
+        quota_unit: Option<&'a str>,
+    ) -> PyResult<HeaderOptions<'a>> {
+        let mut options = HeaderOptions::from(style.parse::<HeaderStyle>().or_raise()?);
+        if self.at_us != 0 {
+            options = options.at_us(self.at_us);
+        }
+        if let Some(key) = partition_key {
+            let wrong = || PyTypeError::new_err(format!("partition_key must be str or bytes, got {}", type_name(key)));
+            options = options.partition_key(key::bytes(key)?.ok_or_else(wrong)?);
+        }
+        match quota_unit {
+            Some(unit) => options.quota_unit(unit).or_raise(),
+            None => Ok(options),
+        }
     }
 
     fn ruling(&self) -> &core::Policy {
@@ -99,21 +133,66 @@ impl Decision {
 
     /// One decision per policy, in the order of the limiter's policies.
     fn each(&self) -> Vec<Self> {
-        self.inner.each().iter().map(|decision| Self::new(decision.clone(), &self.policies)).collect()
+        self.inner.each().iter().map(|decision| Self::new(decision.clone(), &self.policies, self.at_us)).collect()
     }
 
-    /// The header fields of a response: `ietf`, `draft-7`, `draft-3`, `x-ratelimit`, or `none` for Retry-After alone.
+    /// The header fields of a response: `ietf`, `draft-7`, `draft-3`, `x-ratelimit`, `x-ratelimit-epoch` with the reset
+    /// in seconds since 1970, or `none` for Retry-After alone.
     ///
-    /// They tell of the policy that ruled. A denial has a Retry-After, unless the call can never pass. Another style
-    /// raises `InvalidArgument`.
-    #[pyo3(signature = (style = "ietf"))]
-    fn headers<'py>(&self, py: Python<'py>, style: &str) -> PyResult<Bound<'py, PyDict>> {
-        let style: http::HeaderStyle = style.parse().or_raise()?;
-        let headers = PyDict::new(py);
-        for (name, value) in http::headers(&self.inner, &self.policies, style) {
-            headers.set_item(name, value)?;
+    /// A denial has a Retry-After, in whole seconds rounded up, unless the call can never pass. With several policies
+    /// `ietf` tells of all of them in the order given, `draft-7` lists them all, and the other numbers are those of the
+    /// policy that ruled. `partition_key` says in `ietf` whose budget it is, str or bytes: no raw identity, since whoever
+    /// sees the response can read it. `quota_unit` says there what is counted, such as `content-bytes`; without it
+    /// requests. Another style, or a unit that is not printable ASCII, raises `InvalidArgument`.
+    #[pyo3(signature = (style = "ietf", *, partition_key = None, quota_unit = None))]
+    fn headers<'py>(
+        &self,
+        py: Python<'py>,
+        style: &str,
+        partition_key: Option<&Bound<'_, PyAny>>,
+        quota_unit: Option<&str>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let options = self.options(style, partition_key, quota_unit)?;
+        refusal::fields(py, &http::headers(&self.inner, &self.policies, options))
+    }
+
+    /// Problem details (RFC 9457) of a denial, for a body of the type `application/problem+json`; None where the call
+    /// was allowed.
+    ///
+    /// `type` says why: `quota-exceeded`, `temporary-reduced-capacity` or `abnormal-usage-detected`. Without it, and where
+    /// the failure rule refuses since the store is away, it goes by the decision. Another type raises `InvalidArgument`.
+    #[pyo3(signature = (r#type = None))]
+    fn problem<'py>(&self, py: Python<'py>, r#type: Option<&str>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let type_ = r#type.map(str::parse).transpose().or_raise()?;
+        let Some(problem) = http::problem(&self.inner, &self.policies, type_) else { return Ok(None) };
+        let members = PyDict::new(py);
+        members.set_item("type", problem.type_uri)?;
+        members.set_item("title", problem.title)?;
+        members.set_item("status", problem.status)?;
+        members.set_item("detail", problem.detail)?;
+        if !problem.violated_policies.is_empty() {
+            members.set_item("violated-policies", problem.violated_policies)?;
         }
-        Ok(headers)
+        Ok(Some(members))
+    }
+
+    /// The whole answer to a call that was denied, for whatever makes responses; None where it was allowed.
+    ///
+    /// The headers are those of `headers`, with `Cache-Control: no-store` and the `Content-Type` of the body. `body` is
+    /// `problem` for what `problem` gives, as JSON, `json` for `{"error":"Too many requests","retry_after":60}`, or
+    /// `none`. What is not known raises `InvalidArgument`.
+    #[pyo3(signature = (style = "ietf", body = "problem", r#type = None, *, partition_key = None, quota_unit = None))]
+    fn refusal(
+        &self,
+        style: &str,
+        body: &str,
+        r#type: Option<&str>,
+        partition_key: Option<&Bound<'_, PyAny>>,
+        quota_unit: Option<&str>,
+    ) -> PyResult<Option<Refusal>> {
+        let (body, type_) = (body.parse().or_raise()?, r#type.map(str::parse).transpose().or_raise()?);
+        let options = self.options(style, partition_key, quota_unit)?;
+        Ok(http::refusal(&self.inner, &self.policies, options, body, type_).map(Refusal))
     }
 
     fn __bool__(&self) -> bool {
@@ -193,5 +272,5 @@ pub(crate) fn restore_decision(each: Vec<Numbers>, policies: &Bound<'_, PyAny>) 
         1 => each.swap_remove(0),
         _ => core::Decision::over(each),
     };
-    Ok(Decision { inner, policies })
+    Ok(Decision { inner, policies, at_us: 0 })
 }

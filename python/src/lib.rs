@@ -24,6 +24,10 @@ mod policy;
 
 mod decision;
 
+mod refusal;
+
+mod client_ip;
+
 mod store;
 
 mod redis_client;
@@ -50,6 +54,8 @@ mod _native {
     #[pymodule_export]
     use crate::aio::{begin_allow_many, begin_call, begin_cancel, begin_ping, begin_reset, begin_step, begin_take};
     #[pymodule_export]
+    use crate::client_ip::ClientIp;
+    #[pymodule_export]
     use crate::clock::ManualClock;
     #[pymodule_export]
     use crate::decision::{Decision, restore_decision};
@@ -62,6 +68,8 @@ mod _native {
     #[pymodule_export]
     use crate::policy::{Policy, restore_policy};
     #[pymodule_export]
+    use crate::refusal::{Refusal, check_answer, unidentified};
+    #[pymodule_export]
     use crate::store::{Store, StoreInfo};
     #[pymodule_export]
     use crate::token_bucket::TokenBucket;
@@ -72,6 +80,7 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         // Before anybody forks.
         crate::core::metrics::touch();
-        module.add("__version__", crate::core::VERSION)
+        module.add("__version__", crate::core::VERSION)?;
+        module.add("SHARED_KEY", crate::core::http::MissingIdentity::SHARED_KEY)
     }
 }

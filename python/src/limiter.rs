@@ -295,7 +295,7 @@ impl Limiter {
     }
 
     pub(crate) fn decision(&self, decision: core::Decision) -> Decision {
-        Decision::new(decision, &self.policies)
+        Decision::new(decision, &self.policies, self.clock.told_us())
     }
 
     /// The call as of what a clock in Python says. What that raises goes to the caller before anything is taken.

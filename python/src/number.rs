@@ -113,6 +113,18 @@ pub(crate) fn count<T: TryFrom<i64> + fmt::Display>(
     Err(error::argument(kind, argument, detail))
 }
 
+/// The length of a prefix, of which the core says whether it is in range.
+pub(crate) fn prefix_bits(argument: &'static str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    match Integer::of(value)? {
+        Integer::Fits(bits) => Ok(bits),
+        Integer::NoNumber => Err(no_number(argument, "an int", value)),
+        Integer::TooLarge | Integer::Other => {
+            let detail = format!("must be between 1 and 128, got {}", shown(value));
+            Err(error::argument(ErrorKind::InvalidArgument, argument, detail))
+        }
+    }
+}
+
 /// A real number, of which the core says whether it is in range. An `int` too large for a float is infinite.
 pub(crate) fn real(kind: ErrorKind, argument: &'static str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     if value.is_instance_of::<PyBool>() {

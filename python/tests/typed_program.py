@@ -18,6 +18,8 @@ from ratelimit_rs import (
     WaitTooLong,
     aio,
 )
+from ratelimit_rs.http import ClientIp, Key, unidentified
+from ratelimit_rs.wsgi import RateLimitMiddleware
 
 
 class Sundial:
@@ -42,6 +44,28 @@ def guarded(limiter: Limiter, user: int) -> dict[str, str]:
     parts: list[Decision] = decision.each()
     print(seconds, parts[0].remaining + 1, decision.policy.upper(), decision.source.upper())
     return decision.headers("x-ratelimit")
+
+
+def answered(limiter: Limiter, peer: str) -> tuple[int, dict[str, str], bytes]:
+    key = ClientIp(["10.0.0.0/8"], ipv6_prefix=56, header="forwarded").resolve(peer, forwarded=["for=192.0.2.1"])
+    if key is None:
+        rejected = unidentified("json")
+        return rejected.status, rejected.headers, rejected.body.encode()
+    decision = limiter.allow(key)
+    refusal = decision.refusal("draft-7", "problem", "abnormal-usage-detected", quota_unit="tokens")
+    problem = decision.problem()
+    if refusal is None or problem is None:
+        return 200, decision.headers("x-ratelimit-epoch", partition_key=b"k"), b""
+    print(problem["detail"].upper())
+    return refusal.status, refusal.headers, refusal.body.encode()
+
+
+def middleware(limiter: Limiter) -> RateLimitMiddleware:
+    def cost(environ: dict[str, str]) -> int:
+        return 2 if environ["REQUEST_METHOD"] == "POST" else 1
+
+    key = Key.first(Key.user(), ClientIp())
+    return RateLimitMiddleware(lambda environ, start: [b""], limiter, key, cost=cost, headers="draft-3", body="none")
 
 
 def several(clock: ManualClock) -> list[str]:
@@ -99,6 +123,7 @@ def main() -> None:
     stores: list[Store] = [Store.memory(1000), Store.open("memory:"), Store.redis(timeout=1, prefix="app:")]
     for clock in (ManualClock(), Sundial(), None):
         guarded(Limiter([policy], stores[0], on_error="local", share=4, secret=b"s", clock=clock), 42)
+    print(answered(Limiter(policy), "10.0.0.1"), middleware(Limiter(policy)))
     allowed, remaining = TokenBucket(None, capacity=10).allow(b"key")
     print(not allowed, remaining / 2, {policy: policy.limit})
     try:

@@ -69,6 +69,9 @@ mod headers;
 /// Who a request comes from, whatever it says.
 mod client_ip;
 
+/// A service of tower behind a limiter.
+mod tower_layer;
+
 /// The scripts as texts.
 mod scripts;
 

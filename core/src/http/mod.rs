@@ -16,6 +16,9 @@ pub mod forwarded;
 
 pub mod missing;
 
+#[cfg(feature = "tower")]
+pub mod tower;
+
 use std::str::FromStr;
 
 use sfv::StringRef;

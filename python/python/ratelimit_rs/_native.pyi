@@ -3,19 +3,23 @@
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Iterable
 from os import PathLike
-from typing import Any, Literal, Protocol, TypeVar, final
+from typing import Any, Final, Literal, Protocol, TypeVar, final
 
 __all__ = [
     "Decision",
     "Limiter",
     "ManualClock",
     "Policy",
+    "Refusal",
+    "SHARED_KEY",
     "Store",
     "StoreInfo",
     "TokenBucket",
+    "_ClientIp",
     "_Mailbox",
     "_Waiting",
     "__version__",
+    "_check_answer",
     "begin_allow_many",
     "begin_call",
     "begin_cancel",
@@ -26,12 +30,22 @@ __all__ = [
     "metrics",
     "restore_decision",
     "restore_policy",
+    "unidentified",
 ]
 
 __version__: str
 
+SHARED_KEY: Final[str]
+"""The key of all requests that do not say who is calling, where such requests are to share one budget.
+
+It is none that a person would write.
+"""
+
 _Source = Literal["store", "deny_cache", "lease", "local", "fail_open", "fail_closed"]
-_HeaderStyle = Literal["ietf", "draft-7", "draft-3", "x-ratelimit", "none"]
+_HeaderStyle = Literal["ietf", "draft-7", "draft-3", "x-ratelimit", "x-ratelimit-epoch", "none"]
+_BodyStyle = Literal["problem", "json", "none"]
+_ProblemType = Literal["quota-exceeded", "temporary-reduced-capacity", "abnormal-usage-detected"]
+_ForwardedHeader = Literal["auto", "forwarded", "x-forwarded-for"]
 _FailureRule = Literal["throw", "open", "closed", "local"]
 
 # One key for all policies, or one for each by the policy's name.
@@ -243,15 +257,86 @@ class Decision:
         """Whether the store could not be asked and a failure rule answered instead."""
     def each(self) -> list[Decision]:
         """One decision per policy, in the order of the limiter's policies."""
-    def headers(self, style: _HeaderStyle = "ietf") -> dict[str, str]:
-        """The header fields of a response; `none` is Retry-After alone.
+    def headers(
+        self,
+        style: _HeaderStyle = "ietf",
+        *,
+        partition_key: str | bytes | None = None,
+        quota_unit: str | None = None,
+    ) -> dict[str, str]:
+        """The header fields of a response; `x-ratelimit-epoch` has the reset in seconds since 1970, `none` is Retry-After alone.
 
-        They tell of the policy that ruled. A denial has a Retry-After, unless the call can never pass. Another style raises `InvalidArgument`.
+        A denial has a Retry-After, in whole seconds rounded up, unless the call can never pass. With several policies
+        `ietf` tells of all of them in the order given, `draft-7` lists them all, and the other numbers are those of the
+        policy that ruled. `partition_key` says in `ietf` whose budget it is: no raw identity, since whoever sees the
+        response can read it. `quota_unit` says there what is counted, such as `content-bytes`; without it requests.
+        Another style, or a unit that is not printable ASCII, raises `InvalidArgument`.
+        """
+    def problem(self, type: _ProblemType | None = None) -> dict[str, Any] | None:
+        """Problem details (RFC 9457) of a denial, for a body of the type `application/problem+json`; None where the call
+        was allowed.
+
+        The members are `type`, `title`, `status`, `detail` and `violated-policies`, which is a list of names and is left
+        out where nobody could look at the budget. `type` says why; without it, and where the failure rule refuses since
+        the store is away, it goes by the decision. Another type raises `InvalidArgument`.
+        """
+    def refusal(
+        self,
+        style: _HeaderStyle = "ietf",
+        body: _BodyStyle = "problem",
+        type: _ProblemType | None = None,
+        *,
+        partition_key: str | bytes | None = None,
+        quota_unit: str | None = None,
+    ) -> Refusal | None:
+        """The whole answer to a call that was denied, for whatever makes responses; None where it was allowed.
+
+        The headers are those of `headers`, with `Cache-Control: no-store` and the `Content-Type` of the body. `body` is
+        `problem` for what `problem` gives, as JSON, `json` for `{"error":"Too many requests","retry_after":60}`, or
+        `none`. What is not known raises `InvalidArgument`.
         """
     def __bool__(self) -> bool: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]: ...
+
+@final
+class Refusal:
+    """The answer to a request that does not go ahead, for any HTTP library to send."""
+
+    @property
+    def status(self) -> int:
+        """429, 503 where the service is to blame, or 403 for a caller who cannot be told from others."""
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header fields, with those of the body."""
+    @property
+    def body(self) -> str:
+        """The body; empty where none was asked for."""
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: None  # type: ignore[assignment]
+
+def unidentified(body: _BodyStyle = "problem") -> Refusal:
+    """The answer to a request that does not say who is calling, where such requests are rejected: 403.
+
+    `body` is as for `Decision.refusal`; another raises `InvalidArgument`.
+    """
+
+@final
+class _ClientIp:
+    """Finds the address of the caller behind proxies that are trusted. The native half of `ratelimit_rs.http.ClientIp`."""
+
+    def __new__(cls, trusted_proxies: Iterable[str], ipv6_prefix: int, header: _ForwardedHeader) -> _ClientIp: ...
+    def resolve(
+        self,
+        peer: str | bytes | None,
+        forwarded: str | bytes | Iterable[str | bytes],
+        x_forwarded_for: str | bytes | Iterable[str | bytes],
+    ) -> str | None:
+        """The key of the caller; None where nobody can tell."""
+
+def _check_answer(style: str, body: str, type: str | None) -> None:
+    """Raises `InvalidArgument` unless there are that style, that body and that type of a problem."""
 
 @final
 class Limiter:
