@@ -5,9 +5,10 @@ use std::io;
 use std::ops::Deref;
 use std::os::fd::AsRawFd as _;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
 
 use rustix::mm::{MapFlags, ProtFlags};
+
+use super::table::word::Word;
 
 pub(crate) mod file;
 
@@ -26,7 +27,7 @@ pub use store::SharedStore;
 /// All that others may change at the same time is atomic, and every access goes through a checked index; so whatever
 /// stands in a shared file, nothing outside of it is read or written.
 pub(crate) struct Region {
-    start: NonNull<AtomicU64>,
+    start: NonNull<Word>,
     words: usize,
 }
 
@@ -77,7 +78,7 @@ impl Region {
         Self::at(start.cast(), words)
     }
 
-    fn at(start: *mut AtomicU64, words: usize) -> io::Result<Self> {
+    fn at(start: *mut Word, words: usize) -> io::Result<Self> {
         Ok(Self { start: NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?, words })
     }
 
@@ -87,13 +88,13 @@ impl Region {
 }
 
 impl Deref for Region {
-    type Target = [AtomicU64];
+    type Target = [Word];
 
     #[inline]
     #[allow(unsafe_code)]
-    fn deref(&self) -> &[AtomicU64] {
+    fn deref(&self) -> &[Word] {
         // SAFETY: the map is readable, writable, aligned to a page, as long as said, and stays until `self` is dropped.
-        // Any bits are a valid `AtomicU64`.
+        // Any bits are a valid word, which is an `AtomicU64` or one in a transparent wrapper.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 }

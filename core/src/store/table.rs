@@ -13,8 +13,12 @@ pub(crate) mod lock;
 mod log;
 mod record;
 mod set;
+mod slot;
+pub(crate) mod word;
 
-use std::sync::atomic::AtomicU64;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use std::time::Duration;
 
 use siphasher::sip128::SipHasher13;
@@ -31,7 +35,9 @@ use layout::{Layout, PAGE, SLOTS};
 use lock::{Locked, Owner};
 use log::Ring;
 use record::Change;
-use set::{Content, Fingerprint, Flags, Kind, Set, Time, fullness};
+use set::Set;
+use slot::{Content, Fingerprint, Flags, Kind, Time, fullness};
+use word::Word;
 
 /// A region with sets of slots, and who works on it.
 pub(crate) struct Table<O: Owner> {
@@ -350,8 +356,8 @@ impl<O: Owner> Table<O> {
 
     #[inline]
     fn set(&self, index: usize) -> Set<'_> {
-        let words: &[AtomicU64] = &self.region[self.layout.set(index)];
-        Set(<&[AtomicU64; PAGE]>::try_from(words).expect("a set is a page"))
+        let words: &[Word] = &self.region[self.layout.set(index)];
+        Set(<&[Word; PAGE]>::try_from(words).expect("a set is a page"))
     }
 }
 
