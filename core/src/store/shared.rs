@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-use super::table::word::Word;
+pub(crate) use super::table::word::Word;
 
 pub(crate) mod file;
 
@@ -33,36 +33,32 @@ pub(crate) struct Region {
 
 impl Region {
     /// Zeros of this process's own, which take memory page by page as they are first written.
-    #[allow(unsafe_code)]
     pub(crate) fn private(words: usize) -> io::Result<Self> {
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: the kernel chooses the place, so no memory that is in use is replaced.
-        let start = unsafe {
-            rustix::mm::mmap_anonymous(
-                std::ptr::null_mut(),
-                Self::bytes(words)?,
-                ProtFlags::READ | ProtFlags::WRITE,
-                flags,
-            )?
-        };
-        Self::at(start.cast(), words)
+        Self::anonymous(words, MapFlags::PRIVATE)
     }
 
     /// Zeros that a process shares with the children it forks.
-    #[allow(unsafe_code)]
     pub(crate) fn inherited(words: usize) -> io::Result<Self> {
-        let flags = MapFlags::SHARED | MapFlags::NORESERVE;
-        // SAFETY: the kernel chooses the place, so no memory that is in use is replaced. What children do to it is no
-        // data race: all access is atomic.
-        let start = unsafe {
-            rustix::mm::mmap_anonymous(
-                std::ptr::null_mut(),
-                Self::bytes(words)?,
-                ProtFlags::READ | ProtFlags::WRITE,
-                flags,
-            )?
-        };
+        Self::anonymous(words, MapFlags::SHARED)
+    }
+
+    #[cfg(not(loom))]
+    #[allow(unsafe_code)]
+    fn anonymous(words: usize, flags: MapFlags) -> io::Result<Self> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = flags | MapFlags::NORESERVE;
+        // SAFETY: the kernel chooses the place, so no memory that is in use is replaced. What children do to shared memory
+        // is no data race: all access is atomic.
+        let start =
+            unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), Self::bytes(words)?, protection, flags)? };
         Self::at(start.cast(), words)
+    }
+
+    /// The model checker's words, which are made one by one.
+    #[cfg(loom)]
+    fn anonymous(words: usize, _: MapFlags) -> io::Result<Self> {
+        let all: Box<[Word]> = (0..words).map(|_| Word::new(0)).collect();
+        Self::at(Box::leak(all).as_mut_ptr(), words)
     }
 
     /// The first words of a file, which must be that long.
@@ -99,6 +95,17 @@ impl Deref for Region {
     }
 }
 
+// The model checker's words are dropped one by one.
+#[cfg(loom)]
+impl Drop for Region {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: they were leaked as a box of that length, and no slice of it outlives `self`.
+        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.words)) });
+    }
+}
+
+#[cfg(not(loom))]
 impl Drop for Region {
     #[allow(unsafe_code)]
     fn drop(&mut self) {

@@ -8,8 +8,12 @@
 //! sets that the commit word of the first of them, the leader, points at. Whoever takes the lock over finishes that.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::thread;
 use std::time::{Duration, Instant};
+
+#[cfg(loom)]
+use loom::thread::yield_now;
+#[cfg(not(loom))]
+use std::thread::yield_now;
 
 use smallvec::SmallVec;
 
@@ -83,6 +87,11 @@ impl Waiter {
     /// Waits a little, and the longer, the longer it has waited. Fails when its patience is at its end.
     pub(super) fn pause<O: Owner>(&mut self, owner: &O) -> Result<()> {
         self.turns = self.turns.saturating_add(1);
+        if cfg!(loom) {
+            // The model has no time.
+            yield_now();
+            return Ok(());
+        }
         if self.turns <= SPINS {
             std::hint::spin_loop();
             return Ok(());
@@ -91,8 +100,8 @@ impl Waiter {
             return Err(owner.busy(self.patience));
         }
         match self.turns - SPINS {
-            ..=YIELDS => thread::yield_now(),
-            turns => thread::sleep(LONGEST_SLEEP.min(SHORTEST_SLEEP * (turns - YIELDS))),
+            ..=YIELDS => yield_now(),
+            turns => std::thread::sleep(LONGEST_SLEEP.min(SHORTEST_SLEEP * (turns - YIELDS))),
         }
         Ok(())
     }

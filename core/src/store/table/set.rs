@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use super::layout::{LINE, PAGE, SLOTS};
 use super::slot::{Commit, Content, Fingerprint, Flags, Kind, Time};
 use super::word::Word;
-use crate::algorithm::MAX_EXACT;
+use crate::algorithm::{MAX_EXACT, State};
 
 pub(super) const LOCK: usize = 0;
 const COMMIT: usize = 1;
@@ -110,14 +110,34 @@ impl<'a> Set<'a> {
         possible.then_some((kind, Content { words, whole_at_us, flags, written_at_us }))
     }
 
+    /// The state in a slot, if it holds one.
+    #[inline]
+    pub(super) fn state(self, slot: usize) -> Option<State> {
+        let words = [self.word(slot, 2), self.word(slot, 3), self.word(slot, 4)].map(u64::cast_signed);
+        let whole_at_us = self.word(slot, 5);
+        let largest = words[0].unsigned_abs() | words[1].unsigned_abs() | words[2].unsigned_abs();
+        let possible = whole_at_us <= MAX_EXACT && largest < 2 * MAX_EXACT;
+        let kind = Flags::from_bits(self.word(slot, 6)).kind();
+        (possible && kind == Some(Kind::Words)).then_some(State { words, whole_at_us })
+    }
+
+    /// Whether a slot holds that state already.
+    #[inline]
+    pub(super) fn holds_state(self, slot: usize, state: &State) -> bool {
+        self.word(slot, 2) == state.words[0].cast_unsigned()
+            && self.word(slot, 3) == state.words[1].cast_unsigned()
+            && self.word(slot, 4) == state.words[2].cast_unsigned()
+            && self.word(slot, 5) == state.whole_at_us
+    }
+
     /// Puts new words into a slot that is there.
     #[inline]
     pub(super) fn update(self, slot: usize, content: &Content) {
-        let [first, second, third] = content.words.map(i64::cast_unsigned);
-        for (index, word) in [first, second, third, content.whole_at_us, content.written_at_us].into_iter().enumerate()
-        {
-            self.0[JOURNAL + index].store(word, Relaxed);
-        }
+        self.0[JOURNAL].store(content.words[0].cast_unsigned(), Relaxed);
+        self.0[JOURNAL + 1].store(content.words[1].cast_unsigned(), Relaxed);
+        self.0[JOURNAL + 2].store(content.words[2].cast_unsigned(), Relaxed);
+        self.0[JOURNAL + 3].store(content.whole_at_us, Relaxed);
+        self.0[JOURNAL + 4].store(content.written_at_us, Relaxed);
         self.set_commit(Commit::Slot { slot, flags: content.flags });
         self.apply(slot, content);
         self.set_commit(Commit::Nothing);
@@ -125,11 +145,13 @@ impl<'a> Set<'a> {
 
     #[inline]
     fn apply(self, slot: usize, content: &Content) {
-        let [first, second, third] = content.words.map(i64::cast_unsigned);
-        let words = [first, second, third, content.whole_at_us, content.flags.bits(), content.written_at_us];
-        for (index, word) in words.into_iter().enumerate() {
-            self.0[Self::at(slot) + 2 + index].store(word, Relaxed);
-        }
+        let at = Self::at(slot);
+        self.0[at + 2].store(content.words[0].cast_unsigned(), Relaxed);
+        self.0[at + 3].store(content.words[1].cast_unsigned(), Relaxed);
+        self.0[at + 4].store(content.words[2].cast_unsigned(), Relaxed);
+        self.0[at + 5].store(content.whole_at_us, Relaxed);
+        self.0[at + 6].store(content.flags.bits(), Relaxed);
+        self.0[at + 7].store(content.written_at_us, Relaxed);
     }
 
     /// Does what the journal says, for an owner that died.

@@ -1,21 +1,25 @@
 //! The words that a table consists of: atomics, since others may be at them at any time.
 //!
-//! For the unit tests a word is one that lets a thread die before any store, as a kill does. For the model checker it is
-//! the checker's own.
+//! In tests a word lets the thread that writes it die before any write, as a kill does; for the model checker it is the
+//! checker's own.
 
 #[cfg(not(any(test, loom)))]
 pub(crate) use std::sync::atomic::AtomicU64 as Word;
 
-#[cfg(loom)]
-pub(crate) use loom::sync::atomic::AtomicU64 as Word;
-
-#[cfg(all(test, not(loom)))]
+#[cfg(any(test, loom))]
 pub(crate) use mortal::Word;
 
-#[cfg(all(test, not(loom)))]
+#[cfg(any(test, loom))]
 pub(crate) mod mortal {
     use std::cell::Cell;
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+    #[cfg(loom)]
+    use loom::{
+        sync::atomic::{AtomicU64, Ordering},
+        thread_local,
+    };
+    #[cfg(not(loom))]
     use std::sync::atomic::{AtomicU64, Ordering};
 
     /// A word whose writer may die before it writes.
@@ -25,18 +29,21 @@ pub(crate) mod mortal {
 
     thread_local! {
         /// The writes that are left until this thread dies.
-        static LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
+        static LEFT: Cell<u64> = Cell::new(IMMORTAL);
     }
+
+    const IMMORTAL: u64 = u64::MAX;
+    const DEAD: u64 = u64::MAX - 1;
 
     /// Why the thread went away.
     struct Killed;
 
-    /// Does something until so many words are written; nothing when it was killed before its end. The dead write nothing
+    /// Does something until so many words are written; nothing when it was killed before its end. The dead touch no word
     /// any more, also not in what they clean up on their way out.
     pub(crate) fn killed_after<R>(writes: u64, act: impl FnOnce() -> R) -> Option<R> {
-        LEFT.set(writes);
+        LEFT.with(|left| left.set(writes));
         let result = catch_unwind(AssertUnwindSafe(act));
-        LEFT.set(u64::MAX);
+        LEFT.with(|left| left.set(IMMORTAL));
         match result {
             Ok(result) => Some(result),
             Err(cause) if cause.is::<Killed>() => None,
@@ -44,24 +51,35 @@ pub(crate) mod mortal {
         }
     }
 
+    fn is_dead() -> bool {
+        LEFT.with(Cell::get) == DEAD
+    }
+
     /// Whether the thread lives long enough to write.
     fn lives() -> bool {
-        let left = LEFT.get();
-        if left == 0 {
-            if !std::thread::panicking() {
-                resume_unwind(Box::new(Killed));
+        let left = LEFT.with(Cell::get);
+        match left {
+            IMMORTAL => true,
+            DEAD => false,
+            0 => {
+                LEFT.with(|left| left.set(DEAD));
+                resume_unwind(Box::new(Killed))
             }
-            return false;
+            _ => {
+                LEFT.with(|it| it.set(left - 1));
+                true
+            }
         }
-        if left != u64::MAX {
-            LEFT.set(left - 1);
-        }
-        true
     }
 
     impl Word {
+        #[cfg(loom)]
+        pub(crate) fn new(value: u64) -> Self {
+            Self(AtomicU64::new(value))
+        }
+
         pub(crate) fn load(&self, ordering: Ordering) -> u64 {
-            self.0.load(ordering)
+            if is_dead() { 0 } else { self.0.load(ordering) }
         }
 
         pub(crate) fn store(&self, value: u64, ordering: Ordering) {
@@ -71,15 +89,15 @@ pub(crate) mod mortal {
         }
 
         pub(crate) fn swap(&self, value: u64, ordering: Ordering) -> u64 {
-            if lives() { self.0.swap(value, ordering) } else { self.0.load(Ordering::Relaxed) }
+            if lives() { self.0.swap(value, ordering) } else { 0 }
         }
 
         pub(crate) fn fetch_add(&self, value: u64, ordering: Ordering) -> u64 {
-            if lives() { self.0.fetch_add(value, ordering) } else { self.0.load(Ordering::Relaxed) }
+            if lives() { self.0.fetch_add(value, ordering) } else { 0 }
         }
 
         pub(crate) fn fetch_sub(&self, value: u64, ordering: Ordering) -> u64 {
-            if lives() { self.0.fetch_sub(value, ordering) } else { self.0.load(Ordering::Relaxed) }
+            if lives() { self.0.fetch_sub(value, ordering) } else { 0 }
         }
 
         pub(crate) fn compare_exchange(
