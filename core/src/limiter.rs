@@ -132,7 +132,15 @@ impl Limiter {
             let key = space.key(&self.style, key);
             let charges = [Charge { policy, key: &key }];
             let now_us = self.now_us(&call)?;
-            return self.carry_out(&Operation { action: call.action, charges: &charges, cost, now_us, token: None });
+            let operation = Operation { action: call.action, charges: &charges, cost, now_us, token: None };
+            if let Some(verdicts) = self.store.refusal(&operation) {
+                return Ok(self.counted(&operation, self.decision(&verdicts, Source::DenyCache)));
+            }
+            // Spared the list of verdicts, too.
+            return match self.store.decide_one(&operation) {
+                Ok(verdict) => Ok(self.counted(&operation, Decision::new(verdict, policy.limit(), 0, Source::Store))),
+                Err(error) => self.fall_back(error, &operation),
+            };
         }
         let prepared = self.prepare(&call)?;
         self.carry_out(&prepared.operation(&prepared.charges(&self.policies)))

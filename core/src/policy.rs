@@ -10,7 +10,8 @@ use once_cell::race::OnceBox;
 use crate::algorithm::calendar::Calendar;
 use crate::algorithm::fixed_window::{Placing, no_reservation};
 use crate::algorithm::{
-    FixedWindow, Gcra, LeakyBucket, Question, SlidingWindowCounter, SlidingWindowLog, State, TokenBucket, Verdict,
+    Bucket, FixedWindow, Gcra, LeakyBucket, Question, SlidingWindowCounter, SlidingWindowLog, State, TokenBucket,
+    Verdict,
 };
 use crate::error::{Error, Result};
 use crate::lua::{self, Machine};
@@ -210,6 +211,17 @@ impl Policy {
         matches!(&self.0.algorithm, Algorithm::FixedWindow(it) if *it.placing() != Placing::FirstHit)
     }
 
+    /// The bucket, where the rule is one.
+    #[inline]
+    pub(crate) fn bucket(&self) -> Option<&Bucket> {
+        match &self.0.algorithm {
+            Algorithm::TokenBucket(it) => Some(it.bucket()),
+            Algorithm::LeakyBucket(it) => Some(it.bucket()),
+            Algorithm::Gcra(it) => Some(it.bucket()),
+            _ => None,
+        }
+    }
+
     /// The sliding log, for stores that keep its grants; `None` where three words are all the state.
     #[inline]
     pub(crate) fn log(&self) -> Option<&SlidingWindowLog> {
@@ -220,7 +232,6 @@ impl Policy {
     }
 
     /// One step of the pure model, for all algorithms but the sliding log.
-    #[inline]
     pub(crate) fn decide(&self, state: &mut Option<State>, question: &Question) -> Result<Verdict> {
         Ok(match &self.0.algorithm {
             Algorithm::TokenBucket(it) => it.bucket().decide(state, question),

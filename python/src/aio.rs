@@ -42,12 +42,13 @@ pub(crate) fn begin_call<'py>(
     };
     let call = OwnedCall::of(verb, key, cost, token)?;
     let (now_us, asked, policies) = (limiter.clock().ask(py)?, limiter.asynchronous(), limiter.policies().clone());
+    let at_us = limiter.clock().told_us();
     let work = async move { asked.decide(call.call(&call.key(), now_us)).await };
     mailbox.begin(py, work, move |py, outcome| {
         let decision = outcome.or_raise()?;
         match verb {
             Verb::Refund => Ok(py.None()),
-            _ => object(py, Decision::new(decision, &policies)),
+            _ => object(py, Decision::new(decision, &policies, at_us)),
         }
     })
 }
@@ -63,13 +64,14 @@ pub(crate) fn begin_allow_many<'py>(
     let given = batch::given(calls)?;
     let calls = given.iter().map(batch::Given::own).collect::<PyResult<Vec<_>>>()?;
     let (now_us, asked, policies) = (limiter.clock().ask(py)?, limiter.asynchronous(), limiter.policies().clone());
+    let at_us = limiter.clock().told_us();
     let work = async move {
         let keys: Vec<_> = calls.iter().map(OwnedCall::key).collect();
         let calls: Vec<_> = calls.iter().zip(&keys).map(|(call, key)| call.call(key, now_us)).collect();
         asked.decide_many(&calls).await
     };
     mailbox.begin(py, work, move |py, outcomes| {
-        let decision = |decision| Decision::new(decision, &policies);
+        let decision = |decision| Decision::new(decision, &policies, at_us);
         object(py, batch::decisions(outcomes.or_raise()?, decision)?)
     })
 }

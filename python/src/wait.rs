@@ -123,7 +123,7 @@ impl Waiting {
             Clock::Manual(clock) => Some(clock.clone()),
             _ => None,
         };
-        Reading { policies: limiter.policies().clone(), clock }
+        Reading { policies: limiter.policies().clone(), clock, at_us: limiter.clock().told_us() }
     }
 
     fn ask(&self, py: Python<'_>) -> PyResult<(aio::Limiter, Option<u64>)> {
@@ -137,13 +137,14 @@ pub(crate) struct Reading {
     policies: Policies,
     /// A clock that is moved instead of sleeping.
     clock: Option<Arc<core::ManualClock>>,
+    at_us: u64,
 }
 
 impl Reading {
     pub(crate) fn step(&self, step: Step) -> PyResult<(f64, Option<Decision>)> {
         let step = step.ok_or_else(|| PyRuntimeError::new_err("the wait has been given up"))?;
         match (step.or_raise()?, &self.clock) {
-            (WaitStep::Done(decision), _) => Ok((0.0, Some(Decision::new(decision, &self.policies)))),
+            (WaitStep::Done(decision), _) => Ok((0.0, Some(Decision::new(decision, &self.policies, self.at_us)))),
             (WaitStep::Sleep { us }, Some(clock)) => {
                 clock.sleep_us(us);
                 Ok((0.0, None))

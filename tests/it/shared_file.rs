@@ -129,7 +129,7 @@ fn what_is_left_from_before_a_restart_of_the_machine_begins_anew() {
 
 #[test]
 fn no_key_can_be_read_from_the_file() {
-    let file = SharedFile::new();
+    let file = SharedFile::with("size=1MiB");
     let store = file.open();
     let limiter = Limiter::new(Policy::gcra(10, 60.0, None).expect("a policy"), store).expect("a limiter");
     limiter.allow("somebody@example.org", 1).expect("a decision");

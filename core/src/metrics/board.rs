@@ -1,7 +1,7 @@
 //! The counters themselves.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use once_cell::race::OnceBox;
@@ -10,7 +10,7 @@ use super::{LATENCY_BOUNDS_US, source_index};
 use crate::decision::Source;
 use crate::error::StoreErrorKind;
 use crate::process;
-use crate::store::shared::Region;
+use crate::store::shared::{Region, Word};
 
 /// Names of policies that are told apart; the rest is counted under one name.
 const NAMES: usize = 512;
@@ -201,7 +201,7 @@ impl Board {
     }
 }
 
-fn write_name(slot: &[AtomicU64], name: &str) {
+fn write_name(slot: &[Word], name: &str) {
     let bytes = &name.as_bytes()[..name.len().min(NAME_WORDS * 8)];
     for (word, bytes) in slot[2..].iter().zip(bytes.chunks(8)) {
         let mut padded = [0; 8];
@@ -212,7 +212,7 @@ fn write_name(slot: &[AtomicU64], name: &str) {
     slot[0].store(WRITTEN, Ordering::Release);
 }
 
-fn read_name(slot: &[AtomicU64]) -> String {
+fn read_name(slot: &[Word]) -> String {
     let length = usize::try_from(slot[1].load(Ordering::Relaxed)).unwrap_or(0).min(NAME_WORDS * 8);
     let mut bytes: Vec<u8> = slot[2..].iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
     bytes.truncate(length);

@@ -10,6 +10,7 @@ use super::table::Table;
 use super::table::layout::Layout;
 use super::table::lock::Threads;
 use super::{Operation, Store, StoreInfo, StoreKind, Verdicts, sealed};
+use crate::algorithm::Verdict;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Keeps the state of keys in this process.
@@ -39,6 +40,10 @@ impl MemoryStore {
 impl Store for MemoryStore {
     fn decide(&self, operation: &Operation<'_>) -> Result<Verdicts> {
         self.table.decide(operation, Duration::MAX)
+    }
+
+    fn decide_one(&self, operation: &Operation<'_>) -> Result<Verdict> {
+        self.table.decide_one(operation, Duration::MAX)
     }
 
     fn reset(&self, key: &[u8]) -> Result<()> {

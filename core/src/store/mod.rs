@@ -19,7 +19,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use crate::algorithm::{MAX_SPAN_US, Verb, Verdict};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::process;
 use crate::resilience::BreakerState;
@@ -145,6 +145,12 @@ pub(crate) const TOKEN_LIFETIME: Duration = Duration::from_mins(1);
 pub trait Store: Send + Sync + fmt::Debug + sealed::Sealed {
     /// Decides, and changes the states accordingly, in one step that nobody else's step comes between.
     fn decide(&self, operation: &Operation<'_>) -> Result<Verdicts>;
+
+    /// [`decide`](Self::decide) for one policy without a token, the common call.
+    fn decide_one(&self, operation: &Operation<'_>) -> Result<Verdict> {
+        let verdicts = self.decide(operation)?;
+        verdicts.first().copied().ok_or_else(|| Error::internal("no verdict for the one policy"))
+    }
 
     /// The refusal that [`decide`](Self::decide) would come to, where that is known without asking anybody.
     fn refusal(&self, operation: &Operation<'_>) -> Option<Verdicts> {

@@ -5,9 +5,10 @@ use std::io;
 use std::ops::Deref;
 use std::os::fd::AsRawFd as _;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
 
 use rustix::mm::{MapFlags, ProtFlags};
+
+pub(crate) use super::table::word::Word;
 
 pub(crate) mod file;
 
@@ -26,42 +27,38 @@ pub use store::SharedStore;
 /// All that others may change at the same time is atomic, and every access goes through a checked index; so whatever
 /// stands in a shared file, nothing outside of it is read or written.
 pub(crate) struct Region {
-    start: NonNull<AtomicU64>,
+    start: NonNull<Word>,
     words: usize,
 }
 
 impl Region {
     /// Zeros of this process's own, which take memory page by page as they are first written.
-    #[allow(unsafe_code)]
     pub(crate) fn private(words: usize) -> io::Result<Self> {
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: the kernel chooses the place, so no memory that is in use is replaced.
-        let start = unsafe {
-            rustix::mm::mmap_anonymous(
-                std::ptr::null_mut(),
-                Self::bytes(words)?,
-                ProtFlags::READ | ProtFlags::WRITE,
-                flags,
-            )?
-        };
-        Self::at(start.cast(), words)
+        Self::anonymous(words, MapFlags::PRIVATE)
     }
 
     /// Zeros that a process shares with the children it forks.
-    #[allow(unsafe_code)]
     pub(crate) fn inherited(words: usize) -> io::Result<Self> {
-        let flags = MapFlags::SHARED | MapFlags::NORESERVE;
-        // SAFETY: the kernel chooses the place, so no memory that is in use is replaced. What children do to it is no
-        // data race: all access is atomic.
-        let start = unsafe {
-            rustix::mm::mmap_anonymous(
-                std::ptr::null_mut(),
-                Self::bytes(words)?,
-                ProtFlags::READ | ProtFlags::WRITE,
-                flags,
-            )?
-        };
+        Self::anonymous(words, MapFlags::SHARED)
+    }
+
+    #[cfg(not(loom))]
+    #[allow(unsafe_code)]
+    fn anonymous(words: usize, flags: MapFlags) -> io::Result<Self> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = flags | MapFlags::NORESERVE;
+        // SAFETY: the kernel chooses the place, so no memory that is in use is replaced. What children do to shared memory
+        // is no data race: all access is atomic.
+        let start =
+            unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), Self::bytes(words)?, protection, flags)? };
         Self::at(start.cast(), words)
+    }
+
+    /// The model checker's words, which are made one by one.
+    #[cfg(loom)]
+    fn anonymous(words: usize, _: MapFlags) -> io::Result<Self> {
+        let all: Box<[Word]> = (0..words).map(|_| Word::new(0)).collect();
+        Self::at(Box::leak(all).as_mut_ptr(), words)
     }
 
     /// The first words of a file, which must be that long.
@@ -77,7 +74,7 @@ impl Region {
         Self::at(start.cast(), words)
     }
 
-    fn at(start: *mut AtomicU64, words: usize) -> io::Result<Self> {
+    fn at(start: *mut Word, words: usize) -> io::Result<Self> {
         Ok(Self { start: NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?, words })
     }
 
@@ -87,17 +84,28 @@ impl Region {
 }
 
 impl Deref for Region {
-    type Target = [AtomicU64];
+    type Target = [Word];
 
     #[inline]
     #[allow(unsafe_code)]
-    fn deref(&self) -> &[AtomicU64] {
+    fn deref(&self) -> &[Word] {
         // SAFETY: the map is readable, writable, aligned to a page, as long as said, and stays until `self` is dropped.
-        // Any bits are a valid `AtomicU64`.
+        // Any bits are a valid word, which is an `AtomicU64` or one in a transparent wrapper.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 }
 
+// The model checker's words are dropped one by one.
+#[cfg(loom)]
+impl Drop for Region {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: they were leaked as a box of that length, and no slice of it outlives `self`.
+        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.words)) });
+    }
+}
+
+#[cfg(not(loom))]
 impl Drop for Region {
     #[allow(unsafe_code)]
     fn drop(&mut self) {

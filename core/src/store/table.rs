@@ -13,8 +13,15 @@ pub(crate) mod lock;
 mod log;
 mod record;
 mod set;
+mod slot;
+pub(crate) mod word;
 
-use std::sync::atomic::AtomicU64;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+#[cfg(all(test, loom))]
+mod model;
+
 use std::time::Duration;
 
 use siphasher::sip128::SipHasher13;
@@ -31,7 +38,9 @@ use layout::{Layout, PAGE, SLOTS};
 use lock::{Locked, Owner};
 use log::Ring;
 use record::Change;
-use set::{Content, Fingerprint, Flags, Kind, Set, Time, fullness};
+use set::Set;
+use slot::{Content, Fingerprint, Flags, Kind, Time, fullness};
+use word::Word;
 
 /// A region with sets of slots, and who works on it.
 pub(crate) struct Table<O: Owner> {
@@ -70,40 +79,49 @@ impl<O: Owner> Table<O> {
     }
 
     /// One atomic step; see [`Store::decide`](super::Store::decide).
-    #[inline]
     pub(crate) fn decide(&self, operation: &Operation<'_>, patience: Duration) -> Result<Verdicts> {
         match operation {
-            Operation { charges: [charge], token: None, .. } => {
-                Ok(smallvec![self.decide_one(operation, charge, patience)?])
-            }
+            Operation { charges: [_], token: None, .. } => Ok(smallvec![self.decide_one(operation, patience)?]),
             _ => self.decide_several(operation, patience),
         }
     }
 
-    fn decide_one(&self, operation: &Operation<'_>, charge: &Charge<'_>, patience: Duration) -> Result<Verdict> {
+    /// The same for one policy without a token; see [`Store::decide_one`](super::Store::decide_one).
+    #[inline]
+    pub(crate) fn decide_one(&self, operation: &Operation<'_>, patience: Duration) -> Result<Verdict> {
+        let Operation { charges: [charge], token: None, .. } = operation else {
+            return Err(Error::internal("a step on one policy has one policy"));
+        };
         let me = self.owner.word(&self.region)?;
         let fingerprint = self.fingerprint(charge.key);
         let index = fingerprint.set(self.layout.sets);
         let _locked = self.lock_one(index, me, patience)?;
         let set = self.set(index);
         // Read under the lock, so that the instants of one key never go back.
-        let time = Time::of(operation);
+        let time = Time::of(operation.now_us, charge.policy.needs_wall_clock());
         let (verb, commit) = operation.action.verb();
         let question = Question { now_us: time.now_us, verb, cost: operation.cost, commit };
+        if charge.policy.log().is_some() {
+            let part = self.part(charge, (index, fingerprint), time, me, patience);
+            return self.decide_log(part, &question, time);
+        }
         let slot = set.find(fingerprint);
-        let before = slot.and_then(|slot| set.content(slot));
-        if charge.policy.log().is_none() {
-            let mut state = state_of(before);
-            let old = state;
-            let verdict = charge.policy.decide(&mut state, &question)?;
-            if state != old {
-                let content = state.map(|state| content(charge.policy, &state, verdict.remaining, time));
+        let mut state = slot.and_then(|slot| set.state(slot));
+        let verdict = match charge.policy.bucket() {
+            // Inlined here, so that it is spared the way through memory.
+            Some(bucket) => bucket.decide(&mut state, &question),
+            None => charge.policy.decide(&mut state, &question)?,
+        };
+        match (slot, &state) {
+            (Some(slot), Some(state)) if set.holds_state(slot, state) => {}
+            (None, None) => {}
+            (Some(slot), Some(state)) => set.update(slot, &content(charge.policy, state, verdict.remaining, time)),
+            (slot, state) => {
+                let content = state.as_ref().map(|state| content(charge.policy, state, verdict.remaining, time));
                 self.publish(set, index, slot, fingerprint, content.as_ref(), time)?;
             }
-            return Ok(verdict);
         }
-        let part = self.part(charge, (index, fingerprint), time, me, patience);
-        self.decide_log(part, &question, time)
+        Ok(verdict)
     }
 
     #[inline(never)]
@@ -121,7 +139,8 @@ impl<O: Owner> Table<O> {
         let token = operation.token.map(|key| self.fingerprint(key));
         let sets = fingerprints.iter().chain(&token).map(|fingerprint| fingerprint.set(self.layout.sets)).collect();
         let locked = self.lock_all(sets, me, patience)?;
-        let time = Time::of(operation);
+        let needs_wall_clock = operation.charges.iter().any(|charge| charge.policy.needs_wall_clock());
+        let time = Time::of(operation.now_us, needs_wall_clock);
         if let Some(token) = token
             && let Some(verdicts) = self.remembered(token, operation.charges, time)
         {
@@ -350,8 +369,8 @@ impl<O: Owner> Table<O> {
 
     #[inline]
     fn set(&self, index: usize) -> Set<'_> {
-        let words: &[AtomicU64] = &self.region[self.layout.set(index)];
-        Set(<&[AtomicU64; PAGE]>::try_from(words).expect("a set is a page"))
+        let words: &[Word] = &self.region[self.layout.set(index)];
+        Set(<&[Word; PAGE]>::try_from(words).expect("a set is a page"))
     }
 }
 
@@ -388,13 +407,12 @@ impl<O: Owner> Part<'_, O> {
 }
 
 impl Time {
-    fn of(operation: &Operation<'_>) -> Self {
-        match operation.now_us {
+    #[inline]
+    fn of(caller_us: Option<u64>, needs_wall_clock: bool) -> Self {
+        match caller_us {
             Some(now_us) => Self { now_us, since_1970: true },
             // Windows that stand where the wall clock says cannot be found by any other clock.
-            None if operation.charges.iter().any(|charge| charge.policy.needs_wall_clock()) => {
-                Self { now_us: SystemClock.now_us(), since_1970: true }
-            }
+            None if needs_wall_clock => Self { now_us: SystemClock.now_us(), since_1970: true },
             None => Self { now_us: clock::boot_time_us(), since_1970: false },
         }
     }

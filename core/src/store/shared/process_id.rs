@@ -21,6 +21,7 @@ use crate::error::{Error, Result, StoreErrorKind};
 use crate::process;
 use crate::store::table::layout::{Layout, PROCESSES};
 use crate::store::table::lock::Owner;
+use crate::store::table::word::Word;
 
 /// The byte of the first entry; far behind the end of any file.
 const LOCKS_AT: i64 = 1 << 40;
@@ -60,7 +61,7 @@ impl Process {
 
     /// Takes an entry of the registry.
     #[cold]
-    fn enter(&self, region: &[AtomicU64]) -> Result<u64> {
+    fn enter(&self, region: &[Word]) -> Result<u64> {
         // A child finds nobody in here.
         let _gate = process::gate(1);
         let generation = u64::from(process::generation()) + 1;
@@ -116,14 +117,14 @@ impl Owner for Process {
     const WAITS_FOR_EVER: bool = false;
 
     #[inline]
-    fn word(&self, region: &[AtomicU64]) -> Result<u64> {
+    fn word(&self, region: &[Word]) -> Result<u64> {
         if self.generation.load(Acquire) == u64::from(process::generation()) + 1 {
             return Ok(self.word.load(Relaxed));
         }
         self.enter(region)
     }
 
-    fn is_dead(&self, region: &[AtomicU64], word: u64) -> bool {
+    fn is_dead(&self, region: &[Word], word: u64) -> bool {
         let id = usize::try_from((word & ((1 << ID_BITS) - 1)).wrapping_sub(1)).ok().filter(|id| *id < PROCESSES);
         let Some(id) = id else { return true };
         if word == self.word.load(Relaxed) {

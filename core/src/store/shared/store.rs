@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::file::{self, SharedTable};
+use crate::algorithm::Verdict;
 use crate::error::Result;
 use crate::store::{Operation, Store, StoreInfo, StoreKind, Verdicts, sealed};
 
@@ -42,6 +43,10 @@ impl SharedStore {
 impl Store for SharedStore {
     fn decide(&self, operation: &Operation<'_>) -> Result<Verdicts> {
         self.table.decide(operation, self.timeout)
+    }
+
+    fn decide_one(&self, operation: &Operation<'_>) -> Result<Verdict> {
+        self.table.decide_one(operation, self.timeout)
     }
 
     fn reset(&self, key: &[u8]) -> Result<()> {

@@ -4,7 +4,6 @@
 //! and those of logs that have expired, are found by looking when room gets short. Runs are taken by one process at a
 //! time, and given back by whoever has their set.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -12,7 +11,8 @@ use super::Table;
 use super::layout::SLOTS;
 use super::lock::{Owner, unlock};
 use super::log::block_of;
-use super::set::{Kind, Time};
+use super::slot::{Kind, Time};
+use super::word::Word;
 use crate::error::Result;
 
 /// Words of the header that belong to the area.
@@ -220,7 +220,7 @@ impl<O: Owner> Table<O> {
         }
     }
 
-    fn runs(&self) -> &[AtomicU64] {
+    fn runs(&self) -> &[Word] {
         &self.region[self.layout.runs()]
     }
 }

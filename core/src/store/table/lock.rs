@@ -7,15 +7,19 @@
 //! An owner that died in the middle left one of three things: nothing that counts, a journal, or a record over several
 //! sets that the commit word of the first of them, the leader, points at. Whoever takes the lock over finishes that.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::thread;
 use std::time::{Duration, Instant};
+
+#[cfg(loom)]
+use loom::thread::yield_now;
+#[cfg(not(loom))]
+use std::thread::yield_now;
 
 use smallvec::SmallVec;
 
 use super::Table;
-use super::set::Commit;
+use super::slot::Commit;
+use super::word::Word;
 use crate::error::{Error, Result};
 
 /// Who works on a table, and who of the others is gone.
@@ -24,10 +28,10 @@ pub(crate) trait Owner: Send + Sync {
     const WAITS_FOR_EVER: bool;
 
     /// The word that this process has locks by; never zero.
-    fn word(&self, region: &[AtomicU64]) -> Result<u64>;
+    fn word(&self, region: &[Word]) -> Result<u64>;
 
     /// Whether the owner with that word is gone for good, so that nobody works by it any more.
-    fn is_dead(&self, region: &[AtomicU64], word: u64) -> bool;
+    fn is_dead(&self, region: &[Word], word: u64) -> bool;
 
     /// The error for those who waited for too long.
     fn busy(&self, patience: Duration) -> Error;
@@ -41,11 +45,11 @@ impl Owner for Threads {
     const WAITS_FOR_EVER: bool = true;
 
     #[inline]
-    fn word(&self, _: &[AtomicU64]) -> Result<u64> {
+    fn word(&self, _: &[Word]) -> Result<u64> {
         Ok(u64::from(crate::process::generation()) + 1)
     }
 
-    fn is_dead(&self, _: &[AtomicU64], word: u64) -> bool {
+    fn is_dead(&self, _: &[Word], word: u64) -> bool {
         word != u64::from(crate::process::generation()) + 1
     }
 
@@ -83,6 +87,11 @@ impl Waiter {
     /// Waits a little, and the longer, the longer it has waited. Fails when its patience is at its end.
     pub(super) fn pause<O: Owner>(&mut self, owner: &O) -> Result<()> {
         self.turns = self.turns.saturating_add(1);
+        if cfg!(loom) {
+            // The model has no time.
+            yield_now();
+            return Ok(());
+        }
         if self.turns <= SPINS {
             std::hint::spin_loop();
             return Ok(());
@@ -91,8 +100,8 @@ impl Waiter {
             return Err(owner.busy(self.patience));
         }
         match self.turns - SPINS {
-            ..=YIELDS => thread::yield_now(),
-            turns => thread::sleep(LONGEST_SLEEP.min(SHORTEST_SLEEP * (turns - YIELDS))),
+            ..=YIELDS => yield_now(),
+            turns => std::thread::sleep(LONGEST_SLEEP.min(SHORTEST_SLEEP * (turns - YIELDS))),
         }
         Ok(())
     }
@@ -107,7 +116,7 @@ pub(super) struct Locked<'a, O: Owner> {
 
 /// One locked set, for the common step.
 pub(super) struct LockedOne<'a> {
-    lock: &'a AtomicU64,
+    lock: &'a Word,
     me: u64,
 }
 
@@ -134,7 +143,7 @@ impl<O: Owner> Drop for Locked<'_, O> {
 }
 
 #[inline]
-pub(super) fn unlock(lock: &AtomicU64, me: u64) {
+pub(super) fn unlock(lock: &Word, me: u64) {
     // Another owner only if this process was taken for dead: its record locks were lost with a descriptor.
     if lock.load(Relaxed) == me {
         lock.store(0, Release);
@@ -245,7 +254,7 @@ impl<O: Owner> Table<O> {
     }
 
     /// Takes a lock that belongs to the table as a whole.
-    pub(super) fn lock_word(&self, lock: &AtomicU64, me: u64, patience: Duration) -> Result<()> {
+    pub(super) fn lock_word(&self, lock: &Word, me: u64, patience: Duration) -> Result<()> {
         let mut waiter = Waiter::new(patience);
         loop {
             let holder = lock.load(Relaxed);

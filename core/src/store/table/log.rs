@@ -4,7 +4,6 @@
 //! time, so a grant is there with the one store that publishes the words. A ring that is full moves to one twice as
 //! long.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
@@ -13,7 +12,8 @@ use smallvec::SmallVec;
 use super::Table;
 use super::layout::BLOCK;
 use super::lock::Owner;
-use super::set::{Content, Flags, Kind, Time};
+use super::slot::{Content, Flags, Kind, Time};
+use super::word::Word;
 use crate::algorithm::sliding_window_log::whole_at_us;
 use crate::algorithm::{Grant, Grants, MAX_EXACT};
 use crate::error::{Error, Result, StoreErrorKind};
@@ -96,7 +96,7 @@ impl<'a, O: Owner> Ring<'a, O> {
         }
     }
 
-    fn words(&self, index: usize) -> Option<&'a [AtomicU64]> {
+    fn words(&self, index: usize) -> Option<&'a [Word]> {
         let place = (self.head + index) % self.capacity.max(1) * GRANT;
         let at = self.block? * BLOCK + place;
         self.table.region[self.table.layout.block_words()].get(at..at + GRANT)
@@ -161,7 +161,7 @@ impl<O: Owner> Grants for Ring<'_, O> {
     }
 
     fn grant(&self, index: usize) -> Grant {
-        let words = self.words(index).and_then(|words| <&[AtomicU64; GRANT]>::try_from(words).ok());
+        let words = self.words(index).and_then(|words| <&[Word; GRANT]>::try_from(words).ok());
         let [at_us, before, whole_at_us] =
             words.map_or([0; GRANT], |words| words.each_ref().map(|word| word.load(Acquire)));
         // What is in a shared file may be anything.

@@ -3,14 +3,15 @@
 //! What is to be written is put into a record, and then one store, of the leader's commit word, decides that it is
 //! done. Writing it twice does no harm. A record belongs to whoever has put its word into it.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use super::Table;
 use super::layout::{CHANGES, LINE, Layout, RECORDS, SLOTS};
 use super::lock::{Locked, Owner, Waiter};
-use super::set::{Commit, Content, Fingerprint, Set};
+use super::set::Set;
+use super::slot::{Commit, Content, Fingerprint};
+use super::word::Word;
 use crate::error::{Error, Result, StoreErrorKind};
 
 const CLAIM: usize = 0;
@@ -106,7 +107,7 @@ impl<O: Owner> Table<O> {
         leader.is_some_and(|leader| self.set(leader).commit() == Commit::Record(index))
     }
 
-    fn record(&self, index: usize) -> &[AtomicU64] {
+    fn record(&self, index: usize) -> &[Word] {
         &self.region[Layout::record(index)]
     }
 }

@@ -8,13 +8,12 @@
 //! A byte per slot, the tag, tells where a key may be. It is set before its slot appears and cleared after it vanished,
 //! so a tag may be there without a slot, but no slot without its tag.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use siphasher::sip128::Hash128;
-
 use super::layout::{LINE, PAGE, SLOTS};
-use crate::algorithm::MAX_EXACT;
+use super::slot::{Commit, Content, Fingerprint, Flags, Kind, Time};
+use super::word::Word;
+use crate::algorithm::{MAX_EXACT, State};
 
 pub(super) const LOCK: usize = 0;
 const COMMIT: usize = 1;
@@ -28,181 +27,11 @@ const HIGHS: u64 = ONES << 7;
 
 /// A set's words.
 #[derive(Clone, Copy)]
-pub(super) struct Set<'a>(pub(super) &'a [AtomicU64; PAGE]);
-
-/// What a table knows of a key: 128 bits by a key of its own, from which nobody gets the key back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fingerprint {
-    pub(super) first: u64,
-    pub(super) second: u64,
-}
-
-impl From<Hash128> for Fingerprint {
-    #[inline]
-    fn from(hash: Hash128) -> Self {
-        // Zero is for slots that hold nothing.
-        Self { first: hash.h1 | 1, second: hash.h2 }
-    }
-}
-
-impl Fingerprint {
-    /// The fingerprint of what belongs to the same key by number. It falls into the same set.
-    pub(super) const fn numbered(self, number: u64) -> Self {
-        Self { second: self.second.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)), ..self }
-    }
-
-    /// The set it falls into.
-    #[inline]
-    #[allow(clippy::cast_possible_truncation)]
-    pub(super) const fn set(self, sets: usize) -> usize {
-        // Below `sets`, so nothing is cut off.
-        ((self.first as u128 * sets as u128) >> 64) as usize
-    }
-
-    /// The slot it is looked for first.
-    #[inline]
-    const fn home(self) -> usize {
-        (((self.second & 0xffff_ffff) * SLOTS as u64) >> 32) as usize
-    }
-
-    #[inline]
-    const fn tag(self) -> u64 {
-        self.second >> 56 | 0x80
-    }
-}
-
-/// What a slot holds besides its fingerprint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Content {
-    pub(super) words: [i64; 3],
-    pub(super) whole_at_us: u64,
-    pub(super) flags: Flags,
-    pub(super) written_at_us: u64,
-}
-
-impl Content {
-    /// Whether the state is the same; when it was written does not matter.
-    #[inline]
-    pub(super) fn same_state(&self, other: &Self) -> bool {
-        self.words == other.words && self.whole_at_us == other.whole_at_us && self.flags.kind() == other.flags.kind()
-    }
-}
-
-/// What the words of a slot mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Three words of an algorithm.
-    Words,
-    /// Where the grants of a sliding log are.
-    Log,
-    /// One of the verdicts given to a call with an idempotency token.
-    Verdict,
-}
-
-/// What is known about a slot in bits: kind, clock, how full the budget was, and for a verdict how many there are and
-/// what remained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Flags(u64);
-
-impl Flags {
-    const SINCE_1970: u64 = 1 << 4;
-    const DRAINS: u64 = 1 << 5;
-
-    /// `fullness` is from 0 for used up to 255. `drains` says that it comes back steadily, and not all at once.
-    #[inline]
-    pub(super) const fn new(kind: Kind, since_1970: bool, drains: bool, fullness: u64) -> Self {
-        let kind = match kind {
-            Kind::Words => 1,
-            Kind::Log => 2,
-            Kind::Verdict => 3,
-        };
-        let since_1970 = if since_1970 { Self::SINCE_1970 } else { 0 };
-        let drains = if drains { Self::DRAINS } else { 0 };
-        Self(kind | since_1970 | drains | (fullness & 0xff) << 8)
-    }
-
-    pub(super) const fn of_verdict(since_1970: bool, count: u64, remaining: u64) -> Self {
-        Self(Self::new(Kind::Verdict, since_1970, false, 255).0 | (count & 0xff) << 16 | remaining << 32)
-    }
-
-    #[inline]
-    const fn kind(self) -> Option<Kind> {
-        match self.0 & 0xf {
-            1 => Some(Kind::Words),
-            2 => Some(Kind::Log),
-            3 => Some(Kind::Verdict),
-            _ => None,
-        }
-    }
-
-    const fn since_1970(self) -> bool {
-        self.0 & Self::SINCE_1970 != 0
-    }
-
-    pub(super) const fn count(self) -> u64 {
-        self.0 >> 16 & 0xff
-    }
-
-    pub(super) const fn remaining(self) -> u64 {
-        self.0 >> 32
-    }
-
-    const fn fullness(self) -> u64 {
-        self.0 >> 8 & 0xff
-    }
-}
-
-/// How full a budget is, from 0 for used up to 255, without a division.
-#[inline]
-pub(super) const fn fullness(remaining: u64, limit: u64) -> u64 {
-    let fullness = (remaining << 8) >> (64 - limit.leading_zeros());
-    if fullness > 255 { 255 } else { fullness }
-}
-
-/// What a set's commit word says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Commit {
-    /// Nothing is to be done.
-    Nothing,
-    /// The journal is what a slot holds from now on.
-    Slot { slot: usize, flags: Flags },
-    /// The changes in a record are made.
-    Record(usize),
-    /// Another set's commit word says what is done here.
-    Member { leader: usize },
-}
-
-impl Commit {
-    const fn of(word: u64) -> Self {
-        let number = (word >> 8) as usize;
-        match word & 0xff {
-            1 => Self::Slot { slot: number & 0xff, flags: Flags(word >> 32) },
-            2 => Self::Record(number),
-            3 => Self::Member { leader: number },
-            _ => Self::Nothing,
-        }
-    }
-
-    const fn word(self) -> u64 {
-        match self {
-            Self::Nothing => 0,
-            Self::Slot { slot, flags } => 1 | (slot as u64) << 8 | flags.0 << 32,
-            Self::Record(index) => 2 | (index as u64) << 8,
-            Self::Member { leader } => 3 | (leader as u64) << 8,
-        }
-    }
-}
-
-/// The instant of a step, and where it counts from.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Time {
-    pub(super) now_us: u64,
-    pub(super) since_1970: bool,
-}
+pub(super) struct Set<'a>(pub(super) &'a [Word; PAGE]);
 
 impl<'a> Set<'a> {
     #[inline]
-    pub(super) fn lock(self) -> &'a AtomicU64 {
+    pub(super) fn lock(self) -> &'a Word {
         &self.0[LOCK]
     }
 
@@ -273,7 +102,7 @@ impl<'a> Set<'a> {
     pub(super) fn content(self, slot: usize) -> Option<(Kind, Content)> {
         let words = [self.word(slot, 2), self.word(slot, 3), self.word(slot, 4)].map(u64::cast_signed);
         let whole_at_us = self.word(slot, 5);
-        let flags = Flags(self.word(slot, 6));
+        let flags = Flags::from_bits(self.word(slot, 6));
         let written_at_us = self.word(slot, 7);
         let kind = flags.kind()?;
         let largest = words.iter().fold(0, |largest, word| largest | word.unsigned_abs());
@@ -281,14 +110,34 @@ impl<'a> Set<'a> {
         possible.then_some((kind, Content { words, whole_at_us, flags, written_at_us }))
     }
 
+    /// The state in a slot, if it holds one.
+    #[inline]
+    pub(super) fn state(self, slot: usize) -> Option<State> {
+        let words = [self.word(slot, 2), self.word(slot, 3), self.word(slot, 4)].map(u64::cast_signed);
+        let whole_at_us = self.word(slot, 5);
+        let largest = words[0].unsigned_abs() | words[1].unsigned_abs() | words[2].unsigned_abs();
+        let possible = whole_at_us <= MAX_EXACT && largest < 2 * MAX_EXACT;
+        let kind = Flags::from_bits(self.word(slot, 6)).kind();
+        (possible && kind == Some(Kind::Words)).then_some(State { words, whole_at_us })
+    }
+
+    /// Whether a slot holds that state already.
+    #[inline]
+    pub(super) fn holds_state(self, slot: usize, state: &State) -> bool {
+        self.word(slot, 2) == state.words[0].cast_unsigned()
+            && self.word(slot, 3) == state.words[1].cast_unsigned()
+            && self.word(slot, 4) == state.words[2].cast_unsigned()
+            && self.word(slot, 5) == state.whole_at_us
+    }
+
     /// Puts new words into a slot that is there.
     #[inline]
     pub(super) fn update(self, slot: usize, content: &Content) {
-        let [first, second, third] = content.words.map(i64::cast_unsigned);
-        for (index, word) in [first, second, third, content.whole_at_us, content.written_at_us].into_iter().enumerate()
-        {
-            self.0[JOURNAL + index].store(word, Relaxed);
-        }
+        self.0[JOURNAL].store(content.words[0].cast_unsigned(), Relaxed);
+        self.0[JOURNAL + 1].store(content.words[1].cast_unsigned(), Relaxed);
+        self.0[JOURNAL + 2].store(content.words[2].cast_unsigned(), Relaxed);
+        self.0[JOURNAL + 3].store(content.whole_at_us, Relaxed);
+        self.0[JOURNAL + 4].store(content.written_at_us, Relaxed);
         self.set_commit(Commit::Slot { slot, flags: content.flags });
         self.apply(slot, content);
         self.set_commit(Commit::Nothing);
@@ -296,11 +145,13 @@ impl<'a> Set<'a> {
 
     #[inline]
     fn apply(self, slot: usize, content: &Content) {
-        let [first, second, third] = content.words.map(i64::cast_unsigned);
-        let words = [first, second, third, content.whole_at_us, content.flags.0, content.written_at_us];
-        for (index, word) in words.into_iter().enumerate() {
-            self.0[Self::at(slot) + 2 + index].store(word, Relaxed);
-        }
+        let at = Self::at(slot);
+        self.0[at + 2].store(content.words[0].cast_unsigned(), Relaxed);
+        self.0[at + 3].store(content.words[1].cast_unsigned(), Relaxed);
+        self.0[at + 4].store(content.words[2].cast_unsigned(), Relaxed);
+        self.0[at + 5].store(content.whole_at_us, Relaxed);
+        self.0[at + 6].store(content.flags.bits(), Relaxed);
+        self.0[at + 7].store(content.written_at_us, Relaxed);
     }
 
     /// Does what the journal says, for an owner that died.
@@ -338,7 +189,7 @@ impl<'a> Set<'a> {
         slot.map_or([0; LINE], |(fingerprint, content)| {
             let [first, second, third] = content.words.map(i64::cast_unsigned);
             let Content { whole_at_us, flags, written_at_us, .. } = *content;
-            [fingerprint.first, fingerprint.second, first, second, third, whole_at_us, flags.0, written_at_us]
+            [fingerprint.first, fingerprint.second, first, second, third, whole_at_us, flags.bits(), written_at_us]
         })
     }
 
@@ -349,7 +200,7 @@ impl<'a> Set<'a> {
             return self.remove(slot);
         }
         let words = [one, two, three].map(u64::cast_signed);
-        let content = Content { words, whole_at_us, flags: Flags(flags), written_at_us };
+        let content = Content { words, whole_at_us, flags: Flags::from_bits(flags), written_at_us };
         self.insert(slot, Fingerprint { first, second }, &content);
     }
 
@@ -415,7 +266,7 @@ impl<'a> Set<'a> {
         }
         let missing = 256 - content.flags.fullness();
         let span_us = content.whole_at_us.saturating_sub(content.written_at_us).max(left_us);
-        let drains = content.flags.0 & Flags::DRAINS != 0;
+        let drains = content.flags.drains();
         let missing = if drains { part(missing, left_us, span_us) } else { missing };
         let used_up = if missing >= NEARLY_USED_UP { 1 << 63 } else { 0 };
         Some(used_up | left_us.saturating_mul(missing + 1).min((1 << 63) - 1))
