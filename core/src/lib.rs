@@ -38,6 +38,8 @@ pub mod lua;
 
 pub mod http;
 
+pub mod outbound;
+
 pub mod resilience;
 
 mod key;

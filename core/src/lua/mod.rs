@@ -17,6 +17,7 @@ pub(crate) enum Machine {
     FixedWindow = 2,
     SlidingWindowCounter = 3,
     SlidingWindowLog = 4,
+    Learnt = 5,
 }
 
 macro_rules! text {
@@ -40,11 +41,11 @@ macro_rules! get {
 }
 
 /// Made on first use without a lock: a child forked in the middle of it would wait for ever.
-static SINGLE: OnceBox<[Script; 4]> = OnceBox::new();
+static SINGLE: OnceBox<[Script; 5]> = OnceBox::new();
 
 static SEVERAL: OnceBox<Script> = OnceBox::new();
 
-fn single() -> &'static [Script; 4] {
+fn single() -> &'static [Script; 5] {
     SINGLE.get_or_init(|| {
         Box::new([
             Script::new("bucket", concat!(text!("single_begin"), get!(), text!("bucket"), text!("single_end"))),
@@ -60,6 +61,7 @@ fn single() -> &'static [Script; 4] {
                 "sliding_window_log",
                 concat!(text!("single_begin"), text!("sliding_window_log"), text!("single_end")),
             ),
+            Script::new("learnt", concat!(text!("single_begin"), get!(), text!("learnt"), text!("single_end"))),
         ])
     })
 }
@@ -73,6 +75,7 @@ fn several() -> &'static Script {
                 function!("fixed_window"),
                 function!("sliding_window_counter"),
                 function!("sliding_window_log"),
+                function!("learnt"),
                 text!("several")
             ),
         ))
