@@ -26,6 +26,8 @@ mod store;
 
 mod client;
 
+mod outbound;
+
 mod clock;
 
 mod exception;

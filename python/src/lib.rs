@@ -24,6 +24,8 @@ mod clock;
 
 mod token_bucket;
 
+mod outbound;
+
 mod key;
 
 mod number;
@@ -43,6 +45,11 @@ mod _native {
     use crate::decision::{Decision, restore_decision};
     #[pymodule_export]
     use crate::limiter::Limiter;
+    #[pymodule_export]
+    use crate::outbound::{
+        BucketState, Fail, GlobalLimit, Go, Governor, InvalidRequestLimit, Limit, Observation, Quota, Refuse, Retry,
+        Return, Ticket, Wait, parse_headers,
+    };
     #[pymodule_export]
     use crate::policy::{Policy, restore_policy};
     #[pymodule_export]

@@ -188,11 +188,15 @@ impl Learnt {
                     (0, None) => else_us,
                     (0, Some(kept_us)) => kept_us,
                     (told_us, None) => told_us,
-                    // Times are told in whole seconds, rounded up, so the shorter one is closer to the truth.
+                    // A time is never told too short, so the shorter one is closer to the truth.
                     (told_us, Some(kept_us)) => told_us.min(kept_us),
                 };
                 let told_us = now_us + (limit - remaining) * unit_us;
-                let kept_full_us = same.map_or(0, |([full, ..], _)| full.cast_unsigned());
+                // What was owed is owed still, in units of the time that is known now.
+                let kept_full_us = same.map_or(0, |([full, ..], _)| {
+                    let owed_us = full.cast_unsigned().saturating_sub(now_us);
+                    now_us + owed_us.div_ceil(kept_us.unwrap_or(1).max(1)) * unit_us
+                });
                 let full_us = kept_full_us.max(told_us).min(now_us + limit * unit_us);
                 state([full_us, limit, unit_us], full_us + KEPT_FULL_US)
             }

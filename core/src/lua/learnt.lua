@@ -45,13 +45,16 @@ if kind > 10 then
     end
   elseif kind == 13 then
     told = told and b == p
-    local unit = r
+    local unit, full = r, 0
     if told then
       if unit == 0 or c < unit then unit = c end
+      local owed, span = a > now and a - now or 0, c > 1 and c or 1
+      owed = owed + -owed % span
+      full = now + owed / span * unit
     elseif unit == 0 then
       unit = s
     end
-    a = math.min(math.max(told and a or 0, now + (p - q) * unit), now + p * unit)
+    a = math.min(math.max(full, now + (p - q) * unit), now + p * unit)
     b, c, whole_at, stores = p, unit, a + 60000000, true
   elseif kind == 14 then
     a, b, c, stores = 0, 0, 0, true

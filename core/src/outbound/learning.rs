@@ -169,7 +169,9 @@ impl Governor {
         let (limit, left) = (units(quota.limit.unwrap_or(0.0)), units(remaining));
         let window_us = quota.window_us.unwrap_or(USUAL_FILL_US);
         if self.preset.refill() == Refill::Gradual && limit > 0 {
-            let missing = limit.saturating_sub(left);
+            // What is left is told in whole units, so that up to one of the missing ones is back already. Counted this
+            // way the time of a unit is never too short, and the more are missing the closer it is.
+            let missing = limit.saturating_sub(left).saturating_sub(1);
             let told_us = quota.reset_after_us.filter(|us| *us > 0 && missing > 0).map(|us| us.div_ceil(missing));
             let unit_us = quota.refill_us.or(told_us).unwrap_or(0);
             return Some(Learnt::gradual(limit, left, unit_us, window_us.div_ceil(limit)));

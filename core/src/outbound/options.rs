@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use super::budget::{GlobalLimit, InvalidRequestLimit, Limit};
-use super::preset::HeaderNames;
+use super::preset::{HeaderNames, Preset};
 use super::retry::Strategy;
 use crate::clock::us_to_seconds;
 use crate::error::{Error, ErrorKind, Result};
@@ -83,6 +83,34 @@ impl Options {
     /// For somebody who waits: one retry, no buffer, no wait above ten seconds.
     pub fn aggressive() -> Self {
         Self { max_retries: 1, safety_buffer_us: 0, max_delay_us: Some(10_000_000), ..Self::default() }
+    }
+
+    /// The preset and the options that a name stands for: the name of an API, or `default`, `conservative` or `aggressive`
+    /// for any API that speaks one of the common families of headers.
+    ///
+    /// Discord's come with its limit on everything and its limit on invalid requests.
+    ///
+    /// ```
+    /// use ratelimit_core::outbound::{Options, Preset};
+    ///
+    /// let (preset, options) = Options::named("conservative")?;
+    /// assert_eq!((preset, options.max_retries), (Preset::GENERIC, 5));
+    /// # Ok::<(), ratelimit_core::Error>(())
+    /// ```
+    pub fn named(name: &str) -> Result<(Preset, Self)> {
+        match name {
+            "default" => Ok((Preset::GENERIC, Self::default())),
+            "conservative" => Ok((Preset::GENERIC, Self::conservative())),
+            "aggressive" => Ok((Preset::GENERIC, Self::aggressive())),
+            _ => {
+                let (preset, mut options) = (name.parse()?, Self::default());
+                if preset == Preset::DISCORD {
+                    options.global_limit = Some(GlobalLimit::discord()?);
+                    options.invalid_request_limit = Some(InvalidRequestLimit::discord()?);
+                }
+                Ok((preset, options))
+            }
+        }
     }
 
     /// Refuses what is out of range, naming the option and the value.
