@@ -86,7 +86,7 @@ impl Options {
     }
 
     /// The preset and the options that a name stands for: the name of an API, or `default`, `conservative` or `aggressive`
-    /// for any API that speaks one of the common families of headers.
+    /// for any API that speaks one of the common families of headers, or both as in `github+conservative`.
     ///
     /// Discord's come with its limit on everything and its limit on invalid requests.
     ///
@@ -98,19 +98,30 @@ impl Options {
     /// # Ok::<(), ratelimit_core::Error>(())
     /// ```
     pub fn named(name: &str) -> Result<(Preset, Self)> {
-        match name {
-            "default" => Ok((Preset::GENERIC, Self::default())),
-            "conservative" => Ok((Preset::GENERIC, Self::conservative())),
-            "aggressive" => Ok((Preset::GENERIC, Self::aggressive())),
-            _ => {
-                let (preset, mut options) = (name.parse()?, Self::default());
-                if preset == Preset::DISCORD {
-                    options.global_limit = Some(GlobalLimit::discord()?);
-                    options.invalid_request_limit = Some(InvalidRequestLimit::discord()?);
+        let profile = |name: &str| match name {
+            "default" => Some(Self::default()),
+            "conservative" => Some(Self::conservative()),
+            "aggressive" => Some(Self::aggressive()),
+            _ => None,
+        };
+        let (preset, mut options) = match (profile(name), name.split_once('+')) {
+            (Some(options), _) => (Preset::GENERIC, options),
+            (None, None) => (name.parse()?, Self::default()),
+            (None, Some((api, word))) => match (api.parse()?, profile(word)) {
+                (preset, Some(options)) => (preset, options),
+                _ => {
+                    return Err(invalid(
+                        "preset",
+                        format!("must end in default, conservative or aggressive, got {word:?}"),
+                    ));
                 }
-                Ok((preset, options))
-            }
+            },
+        };
+        if preset == Preset::DISCORD {
+            options.global_limit = Some(GlobalLimit::discord()?);
+            options.invalid_request_limit = Some(InvalidRequestLimit::discord()?);
         }
+        Ok((preset, options))
     }
 
     /// Refuses what is out of range, naming the option and the value.
