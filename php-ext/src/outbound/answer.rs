@@ -99,11 +99,11 @@ impl Told {
     }
 }
 
-/// Hand the response to the caller.
+/// Hand the response to the caller. `Return` is no name that PHP lets a class have.
 #[derive(Clone)]
-pub(crate) struct Return(pub(super) Told);
+pub(crate) struct Returned(pub(super) Told);
 
-readonly_class!(Return, "RateLimit\\Outbound\\Return", [], {
+readonly_class!(Returned, "RateLimit\\Outbound\\Returned", [], {
     "observation": Mixed = |this, value| this.0.set(value);
     "invalidLimitReached": Bool = |this, value| { value.set_bool(this.0.invalid_limit_reached); Ok(()) };
 });
@@ -160,4 +160,4 @@ fn set_units(value: &mut Zval, units: Option<u64>) {
     }
 }
 
-made_by_governor!(Ticket, Go, Wait, Refuse, Return, Retry, Fail, BucketState);
+made_by_governor!(Ticket, Go, Wait, Refuse, Returned, Retry, Fail, BucketState);

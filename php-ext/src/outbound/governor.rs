@@ -12,7 +12,7 @@ use ext_php_rs::types::{ZendClassObject, ZendHashTable, Zval};
 use ratelimit_core::outbound::{self, Before, Options, Outcome, Request};
 use ratelimit_core::{self as core, ManualClock};
 
-use super::answer::{BucketState, Fail, Go, Refuse, Retry, Return, Ticket, Told, Wait};
+use super::answer::{BucketState, Fail, Go, Refuse, Retry, Returned, Ticket, Told, Wait};
 use super::limit::{GlobalLimit, InvalidRequestLimit, Limit};
 use super::observation::{status_of, with_response};
 use super::options::{header_names, max_retries, seconds_us, statuses};
@@ -171,7 +171,7 @@ impl Governor {
         })?;
         let told = Told { observation: after.observation, invalid_limit_reached: after.invalid_limit_reached };
         match after.outcome {
-            Outcome::Return => answer(Return(told)),
+            Outcome::Return => answer(Returned(told)),
             Outcome::Retry { delay_us, attempt, ticket: inner } => {
                 *ticket.0.borrow_mut() = inner;
                 answer(Retry { delay_us, attempt, ticket: ticket.clone(), told })
@@ -241,7 +241,6 @@ impl Governor {
         Ok(self.governor.preset().may_limit_with(status_of(status)?))
     }
 
-    /// Lets time pass on a clock that is moved by hand, and says whether there is one.
     pub(crate) fn preset(&self) -> &'static str {
         self.governor.preset().name()
     }

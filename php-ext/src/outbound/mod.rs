@@ -22,7 +22,7 @@ pub(crate) fn register() -> ext_php_rs::error::Result<()> {
     class::register::<answer::Go>()?;
     class::register::<answer::Wait>()?;
     class::register::<answer::Refuse>()?;
-    class::register::<answer::Return>()?;
+    class::register::<answer::Returned>()?;
     class::register::<answer::Retry>()?;
     class::register::<answer::Fail>()?;
     class::register::<limit::Limit>()?;
