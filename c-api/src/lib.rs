@@ -27,6 +27,8 @@ pub mod decision;
 
 pub mod headers;
 
+pub mod governor;
+
 pub mod version;
 
 mod panic;
