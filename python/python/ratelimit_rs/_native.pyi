@@ -471,7 +471,7 @@ class GlobalLimit:
 @final
 class InvalidRequestLimit:
     """A limit on requests that an API calls invalid, beyond which it shuts the address out: at most `limit` responses of one
-    of `status_codes` in about `window` seconds. Those of one of `ignored_scopes` are not counted.
+    of `status_codes` in about `window` seconds. Those of one of `ignored_scopes` (None is `shared`) are not counted.
     """
 
     def __new__(
@@ -479,7 +479,7 @@ class InvalidRequestLimit:
         limit: int = 10000,
         window: float = 600.0,
         status_codes: Sequence[int] = (401, 403, 429),
-        ignored_scopes: Sequence[str] = ("shared",),
+        ignored_scopes: Sequence[str] | None = None,
     ) -> InvalidRequestLimit: ...
 
 @final

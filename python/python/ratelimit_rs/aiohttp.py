@@ -16,8 +16,8 @@ from typing import Any
 
 try:
     import aiohttp
-except ImportError as error:  # pragma: no cover
-    raise ImportError("ratelimit_rs.aiohttp needs aiohttp 3.12 or later: pip install aiohttp") from error
+except ImportError as _missing:  # pragma: no cover
+    raise ImportError("ratelimit_rs.aiohttp needs aiohttp 3.12 or later: pip install aiohttp") from _missing
 
 from .outbound import Event, Governor, _emitter, _exchange, _run_async
 

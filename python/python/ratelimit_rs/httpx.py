@@ -17,8 +17,8 @@ from typing import Any
 
 try:
     import httpx
-except ImportError as error:  # pragma: no cover
-    raise ImportError("ratelimit_rs.httpx needs httpx: pip install httpx") from error
+except ImportError as _missing:  # pragma: no cover
+    raise ImportError("ratelimit_rs.httpx needs httpx: pip install httpx") from _missing
 
 from .outbound import Event, Governor, _emitter, _exchange, _run, _run_async
 

@@ -19,8 +19,8 @@ try:
     import requests
     from requests.adapters import HTTPAdapter
     from requests.utils import rewind_body
-except ImportError as error:  # pragma: no cover
-    raise ImportError("ratelimit_rs.requests needs requests: pip install requests") from error
+except ImportError as _missing:  # pragma: no cover
+    raise ImportError("ratelimit_rs.requests needs requests: pip install requests") from _missing
 
 from .outbound import Event, Governor, _emitter, _exchange, _run
 

@@ -121,12 +121,3 @@ pub(crate) struct Fail {
     #[pyo3(get)]
     pub(crate) invalid_limit_reached: bool,
 }
-
-#[pymethods]
-impl Fail {
-    /// The same as `is_global`, for `getattr(fail, "global")`.
-    #[getter(global)]
-    fn global_flag(&self) -> bool {
-        self.is_global
-    }
-}

@@ -97,7 +97,7 @@ impl GlobalLimit {
 }
 
 /// A limit on requests that an API calls invalid, beyond which it shuts the address out: at most `limit` responses of one
-/// of `status_codes` in about `window` seconds. Those of one of `ignored_scopes` are not counted.
+/// of `status_codes` in about `window` seconds. Those of one of `ignored_scopes` (None is `shared`) are not counted.
 #[derive(Debug)]
 #[pyclass(frozen, module = "ratelimit_rs.outbound")]
 pub(crate) struct InvalidRequestLimit(pub(crate) outbound::InvalidRequestLimit);
@@ -106,15 +106,16 @@ pub(crate) struct InvalidRequestLimit(pub(crate) outbound::InvalidRequestLimit);
 impl InvalidRequestLimit {
     #[new]
     #[pyo3(
-        signature = (limit = Given(None), window = Given(None), status_codes = vec![401, 403, 429], ignored_scopes = vec!["shared".to_owned()]),
-        text_signature = "(limit=10000, window=600.0, status_codes=(401, 403, 429), ignored_scopes=('shared',))"
+        signature = (limit = Given(None), window = Given(None), status_codes = vec![401, 403, 429], ignored_scopes = None),
+        text_signature = "(limit=10000, window=600.0, status_codes=(401, 403, 429), ignored_scopes=None)"
     )]
     fn new(
         limit: Given<'_, '_>,
         window: Given<'_, '_>,
         status_codes: Vec<u16>,
-        ignored_scopes: Vec<String>,
+        ignored_scopes: Option<Vec<String>>,
     ) -> PyResult<Self> {
+        let ignored_scopes = ignored_scopes.unwrap_or_else(|| vec!["shared".to_owned()]);
         let limit = limit.or(10_000, |limit| units(ErrorKind::InvalidPolicy, "limit", limit))?;
         let window = window.or(600.0, |window| real(ErrorKind::InvalidPolicy, "window", window))?;
         outbound::InvalidRequestLimit::new(limit, window, status_codes, ignored_scopes).map(Self).or_raise()
