@@ -176,6 +176,11 @@ typedef enum {
 } rl_step;
 
 /**
+ * Finds the address of the caller behind proxies that are trusted. May be used from any thread at the same time.
+ */
+typedef struct rl_client_ip rl_client_ip;
+
+/**
  * Keeps one client of an API under that API's limits. Sends nothing and never sleeps. May be used from any thread at the
  * same time, and after `fork` by parent and child.
  */
@@ -355,6 +360,47 @@ typedef struct {
 } rl_call;
 
 /**
+ * How to write header fields, for `rl_headers_with`. Zero it (`= {0}` or `memset`), set `struct_size`, then what is to
+ * differ.
+ */
+typedef struct {
+  /**
+   * `sizeof(rl_header_options)`. Tells the library which members the program knows.
+   */
+  uint32_t struct_size;
+  /**
+   * `NULL` or `ietf`, or one of the others that `rl_headers` knows.
+   */
+  const char *style;
+  /**
+   * The decisions of all policies of the limiter, in their order, from `rl_decide`. The style `ietf` then tells of all
+   * of them, and `draft-7` lists them. `NULL`: there is the one decision alone.
+   */
+  const rl_decision *each;
+  /**
+   * Elements at `each`.
+   */
+  size_t each_len;
+  /**
+   * What is counted, for the style `ietf`, such as `content-bytes`; printable ASCII. `NULL`: requests.
+   */
+  const char *quota_unit;
+  /**
+   * Whose budget it is, for the style `ietf`: any bytes, but no raw identity, since whoever sees the response reads
+   * them. `NULL`: nothing.
+   */
+  const uint8_t *partition_key;
+  /**
+   * Bytes at `partition_key`.
+   */
+  size_t partition_key_len;
+  /**
+   * The present in microseconds since 1970, for the style `x-ratelimit-epoch`. 0: what the wall clock says.
+   */
+  uint64_t now_us;
+} rl_header_options;
+
+/**
  * Options of a governor. Zero it, set `struct_size`, then what is to differ: zero means what the preset has.
  */
 typedef struct {
@@ -451,6 +497,7 @@ const char *rl_last_error(void);
  *
  * | DSN | store |
  * |---|---|
+ * | `shared:`, `shared:/path` | every process of this user; `?size=` (64MiB), `?timeout=` (seconds, 0.2) |
  * | `memory:` | this process; `?max_keys=` (1000000) |
  * | `redis://[user:password@]host[:port][/database]` | a server over TCP |
  * | `redis+unix:///path/to/socket` | a server on this host; `?db=`, `?username=`, `?password=` |
@@ -459,7 +506,7 @@ const char *rl_last_error(void);
  * `?pool=` (idle connections kept, 64). The same DSN names the same store within a process, however often it is
  * opened.
  *
- * @param dsn  UTF-8. `NULL`: the environment variable `RATELIMIT_STORE`, and without that `memory:`.
+ * @param dsn  UTF-8. `NULL`: the environment variable `RATELIMIT_STORE`, and without that `shared:`.
  * @param out  The store, to be freed with `rl_store_free`.
  * @return `RL_ERR_INVALID_STORE` for a DSN that names none; the sentence says which part is wrong.
  */
@@ -740,8 +787,9 @@ rl_status rl_decide(rl_limiter *limiter,
  *
  * @param limiter   The limiter that decided.
  * @param decision  What it decided: over all its policies, of which the one that ruled is told, or by one of them.
- * @param style     `NULL` or `ietf` (RateLimit and RateLimit-Policy), `draft-7`, `draft-3`, `x-ratelimit`, or `none`
- *                  for `Retry-After` alone.
+ *                  `rl_headers_with` tells of all.
+ * @param style     `NULL` or `ietf` (RateLimit and RateLimit-Policy), `draft-7`, `draft-3`, `x-ratelimit`,
+ *                  `x-ratelimit-epoch` (the reset in seconds since 1970), or `none` for `Retry-After` alone.
  * @param buf       Where to write; `NULL` to write nothing.
  * @param len       Bytes at `buf`.
  * @param needed    The bytes that the text takes, its zero byte included.
@@ -754,6 +802,104 @@ rl_status rl_headers(const rl_limiter *limiter,
                      char *buf,
                      size_t len,
                      size_t *needed);
+
+/**
+ * Writes the header fields of a decision, as `rl_headers` does, with more to say about them.
+ *
+ * ```c
+ * rl_header_options options = {.struct_size = sizeof options, .each = each, .each_len = 2};
+ * rl_status status = rl_headers_with(limiter, &decision, &options, text, sizeof text, &needed);
+ * ```
+ *
+ * @param options  What differs; `NULL`: nothing.
+ * @return What `rl_headers` returns, and `RL_ERR_INVALID_ARGUMENT` for a member that is wrong.
+ */
+rl_status rl_headers_with(const rl_limiter *limiter,
+                          const rl_decision *decision,
+                          const rl_header_options *options,
+                          char *buf,
+                          size_t len,
+                          size_t *needed);
+
+/**
+ * Writes the body of a refusal: problem details (RFC 9457), a JSON object with a zero byte at the end. Its `Content-Type`
+ * is `application/problem+json`; send `Cache-Control: no-store` with it, so that no cache keeps it.
+ *
+ * @param limiter   The limiter that decided.
+ * @param decision  What it decided: a denial.
+ * @param each      The decisions of all its policies, in their order, from `rl_decide`, so that all that refused are
+ *                  named. `NULL`: the one that ruled is.
+ * @param each_len  Elements at `each`.
+ * @param type      `NULL` or `quota-exceeded`, `temporary-reduced-capacity`, or `abnormal-usage-detected`. Where the
+ *                  failure rule refused since the store is away it is always `temporary-reduced-capacity`.
+ * @param buf       Where to write; `NULL` to write nothing.
+ * @param len       Bytes at `buf`. 1024 are enough for one policy of any name.
+ * @param needed    The bytes that the text takes, its zero byte included.
+ * @param status    The status of the response: 429, or 503 for `temporary-reduced-capacity`.
+ * @return `RL_ERR_INVALID_ARGUMENT` when `len` is less than that, for another type, for a decision that let the call
+ *         pass, or for one that is none of this limiter's.
+ */
+rl_status rl_problem(const rl_limiter *limiter,
+                     const rl_decision *decision,
+                     const rl_decision *each,
+                     size_t each_len,
+                     const char *type,
+                     char *buf,
+                     size_t len,
+                     size_t *needed,
+                     uint32_t *status);
+
+/**
+ * Says which proxies are trusted, and how.
+ *
+ * A header is read only when the peer is trusted, and from the right, where the nearest proxy has written: the first
+ * address that is no trusted proxy's is the caller's. What cannot be read ends the walk at the last proxy known.
+ *
+ * @param trusted      Texts: addresses, networks such as `10.0.0.0/8`, and `unix` for peers without an address, which
+ *                     come through a Unix socket.
+ * @param n            Elements at `trusted`; with 0 no header is read.
+ * @param header       The header that the proxies write: `forwarded` or `x-forwarded-for`; no other is looked at then.
+ *                     `NULL` or `auto`: the one that is there; where both are and do not agree, neither is believed.
+ * @param ipv6_prefix  How many leading bits of an IPv6 address make one caller, 1 to 128. 0: 64.
+ * @param out          To be freed with `rl_client_ip_free`.
+ * @return `RL_ERR_INVALID_ARGUMENT` for anything else.
+ */
+rl_status rl_client_ip_new(const char *const *trusted,
+                           size_t n,
+                           const char *header,
+                           uint32_t ipv6_prefix,
+                           rl_client_ip **out);
+
+/**
+ * Frees it. Nobody may be using it. `NULL` is a no-op; freeing twice is an error of the program that is not detected.
+ */
+void rl_client_ip_free(rl_client_ip *client_ip);
+
+/**
+ * Writes who a request comes from, as a key to charge: an IPv4 address, or the network of an IPv6 address such as
+ * `2001:db8:0:1::/64`; with a zero byte at the end. An empty text where nobody can tell: the peer has no address, and is
+ * not trusted or says nothing.
+ *
+ * @param client_ip        Which proxies are trusted.
+ * @param peer             The other end of the connection, with or without a port; `NULL`: it has no address.
+ * @param forwarded        The lines of `Forwarded`, in the order received.
+ * @param forwarded_n      Elements at `forwarded`.
+ * @param x_forwarded_for  The lines of `X-Forwarded-For`, in the order received.
+ * @param x_forwarded_for_n Elements at `x_forwarded_for`.
+ * @param buf              Where to write; `NULL` to write nothing.
+ * @param len              Bytes at `buf`; 64 are always enough.
+ * @param needed           The bytes that the text takes, its zero byte included: 1 where nobody can tell.
+ * @return `RL_ERR_INVALID_ARGUMENT` when `len` is less than that.
+ */
+rl_status rl_client_ip_resolve(const rl_client_ip *client_ip,
+                               const char *peer,
+                               const char *const *forwarded,
+                               size_t forwarded_n,
+                               const char *const *x_forwarded_for,
+                               size_t x_forwarded_for_n,
+                               char *buf,
+                               size_t len,
+                               size_t *needed);
 
 /**
  * Makes a governor. Asks the store nothing.

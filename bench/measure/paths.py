@@ -23,6 +23,13 @@ def php(way: str, port: int, *calls: str) -> list[str]:
     return ["php", "-n", *options, str(BENCH / "callers" / "caller.php"), way, str(port), *calls]
 
 
+def php_middleware(way: str, *calls: str) -> list[str]:
+    """The command line of the PHP caller for middlewares."""
+    extensions = ["ctype.so", "iconv.so", "mbstring.so", "tokenizer.so", str(EXTENSION)]
+    options = [option for name in extensions for option in ("-d", f"extension={name}")]
+    return ["php", "-n", *options, str(BENCH / "callers" / "middleware.php"), way, *calls]
+
+
 def python(way: str, port: int, *calls: str) -> list[str]:
     """The command line of the Python caller."""
     return [sys.executable, str(BENCH / "callers" / "caller.py"), way, str(port), *calls]

@@ -251,6 +251,30 @@ def three_policies(server: Server) -> Result:
     return Result([row], [Panel("Several policies, from C", bars)])
 
 
+def php_middlewares(_: Server) -> Result:
+    """A request through each middleware, on a store in memory, beside the handler alone and beside the framework's own."""
+    ways = ("psr15_none", "psr15", "laravel_none", "laravel", "laravel_throttle", "symfony", "symfony_own")
+    counted = instructions.count({way: paths.php_middleware(way) for way in ways})
+    psr15 = counted["psr15"] - counted["psr15_none"]
+    laravel, throttle = (counted[way] - counted["laravel_none"] for way in ("laravel", "laravel_throttle"))
+    unit = "instr."
+    rows = [
+        beside("HTTP", "PSR-15, what the middleware adds", psr15, unit, "the handler alone", counted["psr15_none"]),
+        beside("HTTP", "Laravel, what ratelimit: adds", laravel, unit, "what throttle: adds", throttle),
+        beside("HTTP", "Symfony, create and consume", counted["symfony"], unit, "Symfony's own, in memory", counted["symfony_own"]),
+    ]  # fmt: skip
+    panels = [
+        Panel("What a middleware adds to a request, in memory", [
+            Bar("ratelimit, PSR-15", psr15, ours=True),
+            Bar("ratelimit, Laravel", laravel, ours=True),
+            Bar("Laravel, throttle:", throttle),
+            Bar("ratelimit, Symfony's interface", counted["symfony"], ours=True),
+            Bar("Symfony, fixed window without lock", counted["symfony_own"]),
+        ]),
+    ]  # fmt: skip
+    return Result(rows, panels)
+
+
 SECTIONS = {
     "S1": Section("instructions per decision on Redis", "instructions", redis_instructions),
     "S2": Section("latency and system calls of a decision on Redis", "latency", redis_latency),
@@ -258,4 +282,5 @@ SECTIONS = {
     "S5": Section("a decision in memory, from Rust", "memory", beside_governor),
     "S6": Section("server time per decision", "server_time", server_costs),
     "S7": Section("three policies in one call", "latency", three_policies),
+    "HTTP": Section("what a middleware adds to a request, from PHP", "instructions", php_middlewares),
 }

@@ -27,8 +27,14 @@ pub mod decision;
 
 pub mod headers;
 
+pub mod problem;
+
+pub mod client_ip;
+
 pub mod governor;
 
 pub mod version;
 
 mod panic;
+
+mod text;

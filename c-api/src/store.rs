@@ -20,6 +20,7 @@ impl Handle for Store {}
 ///
 /// | DSN | store |
 /// |---|---|
+/// | `shared:`, `shared:/path` | every process of this user; `?size=` (64MiB), `?timeout=` (seconds, 0.2) |
 /// | `memory:` | this process; `?max_keys=` (1000000) |
 /// | `redis://[user:password@]host[:port][/database]` | a server over TCP |
 /// | `redis+unix:///path/to/socket` | a server on this host; `?db=`, `?username=`, `?password=` |
@@ -28,7 +29,7 @@ impl Handle for Store {}
 /// `?pool=` (idle connections kept, 64). The same DSN names the same store within a process, however often it is
 /// opened.
 ///
-/// @param dsn  UTF-8. `NULL`: the environment variable `RATELIMIT_STORE`, and without that `memory:`.
+/// @param dsn  UTF-8. `NULL`: the environment variable `RATELIMIT_STORE`, and without that `shared:`.
 /// @param out  The store, to be freed with `rl_store_free`.
 /// @return `RL_ERR_INVALID_STORE` for a DSN that names none; the sentence says which part is wrong.
 #[unsafe(no_mangle)]

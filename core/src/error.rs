@@ -70,6 +70,20 @@ pub enum StoreErrorKind {
 }
 
 impl StoreErrorKind {
+    /// Every kind.
+    pub const ALL: [Self; 10] = [
+        Self::Timeout,
+        Self::Refused,
+        Self::Readonly,
+        Self::Loading,
+        Self::Busy,
+        Self::Noperm,
+        Self::Oom,
+        Self::Wrongtype,
+        Self::Protocol,
+        Self::Closed,
+    ];
+
     /// The name used in every language: `timeout`, `refused`, `readonly` …
     pub const fn as_str(self) -> &'static str {
         match self {

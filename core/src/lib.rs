@@ -34,6 +34,9 @@ pub mod algorithm;
 
 pub mod store;
 
+#[cfg(feature = "tokio")]
+pub mod aio;
+
 pub mod lua;
 
 pub mod http;
@@ -41,6 +44,8 @@ pub mod http;
 pub mod outbound;
 
 pub mod resilience;
+
+pub mod metrics;
 
 mod key;
 
@@ -51,7 +56,7 @@ pub use decision::{Decision, Source};
 pub use error::{Error, ErrorKind, Result, StoreErrorKind};
 pub use limiter::{Call, Keys, Limiter, LimiterBuilder, Policies, WaitStep, Waiting};
 pub use policy::Policy;
-pub use resilience::FailureRule;
+pub use resilience::{BreakerState, FailureRule};
 
 /// The version of this library, as in `Cargo.toml`.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

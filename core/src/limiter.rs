@@ -1,5 +1,8 @@
 //! Policies bound to a store and to options: what a program holds.
 
+#[cfg(feature = "tokio")]
+mod aio;
+
 mod batch;
 
 mod builder;
@@ -20,10 +23,11 @@ pub use call::{Call, Keys};
 pub use wait::{WaitStep, Waiting};
 
 use crate::algorithm::MAX_UNITS;
-use crate::clock::{Clock, MAX_INSTANT_US};
+use crate::clock::{Clock, MAX_INSTANT_US, SystemClock};
 use crate::decision::{Decision, Source};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{self, KeySpace, KeyStyle, StoredKey};
+use crate::metrics::{self, PolicyCounters};
 use crate::policy::Policy;
 use crate::resilience::Fallback;
 use crate::store::{Action, Charge, Operation, Store, Verdicts};
@@ -42,6 +46,8 @@ pub struct Limiter {
     store: Arc<dyn Store>,
     clock: Option<Arc<dyn Clock>>,
     fallback: Fallback,
+    /// Per policy, where its decisions are counted.
+    counters: SmallVec<[PolicyCounters; 1]>,
 }
 
 impl Limiter {
@@ -133,15 +139,41 @@ impl Limiter {
     }
 
     fn carry_out(&self, operation: &Operation<'_>) -> Result<Decision> {
-        self.settle(self.store.decide(operation), operation)
+        match self.store.refusal(operation) {
+            Some(verdicts) => Ok(self.counted(operation, self.decision(&verdicts, Source::DenyCache))),
+            None => self.settle(self.store.decide(operation), operation),
+        }
     }
 
     /// The store's verdicts as a decision, or what the failure rule says in their place.
     fn settle(&self, outcome: Result<Verdicts>, operation: &Operation<'_>) -> Result<Decision> {
         match outcome {
-            Ok(verdicts) => Ok(self.decision(&verdicts, Source::Store)),
-            Err(error) => self.fallback.decide(error, &self.policies, operation),
+            Ok(verdicts) => Ok(self.counted(operation, self.decision(&verdicts, Source::Store))),
+            Err(error) => self.fall_back(error, operation),
         }
+    }
+
+    #[cold]
+    fn fall_back(&self, error: Error, operation: &Operation<'_>) -> Result<Decision> {
+        if let Some(kind) = error.store_kind() {
+            metrics::count_error(kind);
+        }
+        let decision = self.fallback.decide(error, &self.policies, operation)?;
+        if operation.action == Action::Refund && decision.source() != Source::Local {
+            metrics::count_dropped_refund();
+        }
+        Ok(self.counted(operation, decision))
+    }
+
+    /// A decision that takes something is counted under the policy that ruled.
+    #[inline]
+    fn counted(&self, operation: &Operation<'_>, decision: Decision) -> Decision {
+        if let (Action::Allow | Action::Reserve { .. }, Some(counters)) =
+            (operation.action, self.counters.get(decision.policy()))
+        {
+            metrics::count(*counters, &decision);
+        }
+        decision
     }
 
     /// Forgets what `key` has used: its budget is whole again.
@@ -151,10 +183,12 @@ impl Limiter {
 
     /// Forgets what a call with a token took, so that the token is as good as new.
     fn forget_token(&self, call: &Call<'_>) -> Result<()> {
-        match call.token {
-            Some(token) => self.store.reset(&self.token(&self.keys(&call.keys)?, token, Action::Allow)?),
-            None => Ok(()),
-        }
+        self.token_of(call)?.map_or(Ok(()), |token| self.store.reset(&token))
+    }
+
+    /// Where the answer to a call with a token is remembered.
+    fn token_of(&self, call: &Call<'_>) -> Result<Option<StoredKey>> {
+        call.token.map(|token| self.token(&self.keys(&call.keys)?, token, Action::Allow)).transpose()
     }
 
     /// The policies it decides by, in the order of [`Decision::policy`].
@@ -165,6 +199,12 @@ impl Limiter {
     /// The store it keeps its state in.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// The present in microseconds since 1970: by the limiter's clock, or the wall clock where it has none. It is what
+    /// headers count from, and no instant of a store.
+    pub fn wall_clock_us(&self) -> u64 {
+        self.clock.as_ref().map_or_else(|| SystemClock.now_us(), |clock| clock.now_us())
     }
 
     fn now_us(&self, call: &Call<'_>) -> Result<Option<u64>> {

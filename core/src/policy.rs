@@ -218,14 +218,24 @@ impl Policy {
         matches!(&self.0.algorithm, Algorithm::FixedWindow(it) if *it.placing() != Placing::FirstHit)
     }
 
-    /// One step of the pure model.
+    /// The sliding log, for stores that keep its grants; `None` where three words are all the state.
+    #[inline]
+    pub(crate) fn log(&self) -> Option<&SlidingWindowLog> {
+        match &self.0.algorithm {
+            Algorithm::SlidingWindowLog(it) => Some(it),
+            _ => None,
+        }
+    }
+
+    /// One step of the pure model, for all algorithms but the sliding log.
+    #[inline]
     pub(crate) fn decide(&self, state: &mut Option<State>, question: &Question) -> Result<Verdict> {
         Ok(match &self.0.algorithm {
             Algorithm::TokenBucket(it) => it.bucket().decide(state, question),
             Algorithm::LeakyBucket(it) => it.bucket().decide(state, question),
             Algorithm::Gcra(it) => it.bucket().decide(state, question),
             Algorithm::FixedWindow(it) => it.decide(state, question)?,
-            Algorithm::SlidingWindowLog(it) => it.decide(state, question),
+            Algorithm::SlidingWindowLog(_) => return Err(Error::internal("a sliding log has no words")),
             Algorithm::SlidingWindowCounter(it) => it.decide(state, question),
             Algorithm::Learnt(it) => it.decide(state, question),
         })

@@ -31,6 +31,19 @@ pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
+/// A number that differs between the processes of this machine, containers included, and is the same for all copies of
+/// this library in a process.
+#[allow(unsafe_code)]
+pub(crate) fn token() -> u64 {
+    // SAFETY: the kernel gives every program it starts the address of 16 random bytes, which stay; none is 0.
+    let random = unsafe {
+        let bytes = libc::getauxval(libc::AT_RANDOM) as *const u64;
+        if bytes.is_null() { 0 } else { bytes.read_unaligned() }
+    };
+    // Children of a fork have the same bytes.
+    random ^ u64::from(std::process::id()).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
+}
+
 /// Passes a gate, for as long as the guard lives. Who needs several takes them in order.
 pub(crate) fn gate(index: usize) -> MutexGuard<'static, ()> {
     register_once();

@@ -125,6 +125,11 @@ impl<'a> Nullable<Text<'a>> {
             Some(text) => text.declared(argument, "?string").map(Some),
         }
     }
+
+    /// The text, if there is one, for arguments that the core takes as UTF-8.
+    pub(crate) fn utf8(self, argument: &str) -> PhpResult<Option<Cow<'a, str>>> {
+        Ok(self.get(argument)?.map(String::from_utf8_lossy))
+    }
 }
 
 /// A `TypeError` in the words of PHP.

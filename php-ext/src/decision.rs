@@ -1,5 +1,9 @@
 //! `Decision`: the answer to one call.
 
+// Named arguments in PHP are the Rust names as they are.
+#![allow(non_snake_case)]
+
+use std::str::FromStr;
 use std::sync::Arc;
 
 use ext_php_rs::boxed::ZBox;
@@ -11,14 +15,18 @@ use ext_php_rs::types::{ZendHashTable, Zval};
 use ext_php_rs::zend::ce;
 use ratelimit_core as core;
 use ratelimit_core::clock::us_to_seconds;
-use ratelimit_core::{Error, ErrorKind, Limiter, http};
+use ratelimit_core::http::{self, HeaderOptions, HeaderStyle, ProblemType};
+use ratelimit_core::{Error, ErrorKind, Limiter};
 
 use crate::class::readonly_class;
-use crate::convert::Text;
+use crate::convert::{Nullable, Text};
 use crate::{engine, exception};
 
 /// The header family without `style`.
 const IETF: &str = "ietf";
+
+/// The body without `body`.
+pub(crate) const PROBLEM: &str = "problem";
 
 /// A decision of the core, with the limiter that made it, which knows its policies.
 #[derive(Clone)]
@@ -62,13 +70,45 @@ impl Decision {
 
     /// Header fields, ready to be sent.
     #[php(defaults(style = IETF))]
-    pub(crate) fn headers(&self, style: Text<'_>) -> PhpResult<ZBox<ZendHashTable>> {
-        let style = style.utf8("style")?.parse().map_err(|error| exception::from_core(&error))?;
-        let mut headers = ZendHashTable::new();
-        for (name, value) in http::headers(&self.decision, self.policy(), style) {
-            headers.insert(name, value)?;
+    pub(crate) fn headers(
+        &self,
+        style: Text<'_>,
+        partitionKey: Nullable<Text<'_>>,
+        quotaUnit: Nullable<Text<'_>>,
+    ) -> PhpResult<ZBox<ZendHashTable>> {
+        let unit = quotaUnit.utf8("quotaUnit")?;
+        let options = self.options(style, partitionKey, unit.as_deref())?;
+        fields(http::headers(&self.decision, self.limiter.policies(), options))
+    }
+
+    /// Problem details; null where the call was allowed.
+    pub(crate) fn problem(&self, r#type: Nullable<Text<'_>>) -> PhpResult<Option<ZBox<ZendHashTable>>> {
+        let type_ = problem_type(r#type)?;
+        let Some(problem) = http::problem(&self.decision, self.limiter.policies(), type_) else { return Ok(None) };
+        let mut members = ZendHashTable::new();
+        members.insert("type", problem.type_uri)?;
+        members.insert("title", problem.title)?;
+        members.insert("status", i64::from(problem.status))?;
+        members.insert("detail", problem.detail)?;
+        if !problem.violated_policies.is_empty() {
+            members.insert("violated-policies", problem.violated_policies)?;
         }
-        Ok(headers)
+        Ok(Some(members))
+    }
+
+    /// The whole answer to a call that was refused; null where it was allowed.
+    #[php(defaults(style = IETF, body = PROBLEM))]
+    pub(crate) fn refusal(
+        &self,
+        style: Text<'_>,
+        body: Text<'_>,
+        r#type: Nullable<Text<'_>>,
+        partitionKey: Nullable<Text<'_>>,
+        quotaUnit: Nullable<Text<'_>>,
+    ) -> PhpResult<Option<ZBox<ZendHashTable>>> {
+        let (body, type_, unit) = (parsed(body, "body")?, problem_type(r#type)?, quotaUnit.utf8("quotaUnit")?);
+        let options = self.options(style, partitionKey, unit.as_deref())?;
+        http::refusal(&self.decision, self.limiter.policies(), options, body, type_).map(answer).transpose()
     }
 
     pub(crate) fn offset_exists(&self, offset: &Zval) -> bool {
@@ -111,6 +151,26 @@ impl Decision {
 }
 
 impl Decision {
+    fn options<'a>(
+        &self,
+        style: Text<'_>,
+        partition_key: Nullable<Text<'a>>,
+        unit: Option<&'a str>,
+    ) -> PhpResult<HeaderOptions<'a>> {
+        let style: HeaderStyle = parsed(style, "style")?;
+        let mut options = HeaderOptions::from(style);
+        if style == HeaderStyle::XRateLimitEpoch {
+            options = options.at_us(self.limiter.wall_clock_us());
+        }
+        if let Some(key) = partition_key.get("partitionKey")? {
+            options = options.partition_key(key);
+        }
+        match unit {
+            Some(unit) => options.quota_unit(unit).map_err(|error| exception::from_core(&error)),
+            None => Ok(options),
+        }
+    }
+
     /// Seconds until the same call passes; infinite when it never does.
     fn retry_after(&self) -> f64 {
         if self.decision.retry_after().is_none() {
@@ -134,6 +194,32 @@ impl Decision {
             None => format!("the cost is above the limit {limit} of policy {name:?}"),
         }
     }
+}
+
+/// What a text names.
+pub(crate) fn parsed<T: FromStr<Err = Error>>(text: Text<'_>, argument: &'static str) -> PhpResult<T> {
+    text.utf8(argument)?.parse().map_err(|error| exception::from_core(&error))
+}
+
+fn problem_type(text: Nullable<Text<'_>>) -> PhpResult<Option<ProblemType>> {
+    text.0.map(|text| parsed(text, "type")).transpose()
+}
+
+/// Status, headers and body, for whatever makes responses.
+pub(crate) fn answer(refusal: http::Refusal) -> PhpResult<ZBox<ZendHashTable>> {
+    let mut members = ZendHashTable::new();
+    members.insert("status", i64::from(refusal.status))?;
+    members.insert("headers", fields(refusal.headers)?)?;
+    members.insert("body", refusal.body)?;
+    Ok(members)
+}
+
+fn fields(fields: Vec<http::Field>) -> PhpResult<ZBox<ZendHashTable>> {
+    let mut headers = ZendHashTable::new();
+    for (name, value) in fields {
+        headers.insert(name, value)?;
+    }
+    Ok(headers)
 }
 
 /// A number of units, which is always below 2^31.

@@ -22,6 +22,8 @@ mod policy;
 
 mod decision;
 
+mod client_ip;
+
 mod store;
 
 mod client;

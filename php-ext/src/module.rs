@@ -4,6 +4,7 @@ use ext_php_rs::internal::startup_guard;
 use ext_php_rs::prelude::*;
 
 use crate::class::{self, OR_ARRAY, OR_OBJECT};
+use crate::client_ip::ClientIp;
 use crate::clock::{self, ManualClock};
 use crate::decision::Decision;
 use crate::limiter::Limiter;
@@ -28,6 +29,10 @@ fn start(_type: i32, module: i32) -> i32 {
         class::register::<Policy>()?;
         class::register::<Store>()?;
         class::register::<Decision>()?;
+        class::register::<ClientIp>()?;
+        for header in [1, 2] {
+            class::widen::<ClientIp>(c"resolve", header, OR_ARRAY);
+        }
         class::register::<Limiter>()?;
         class::widen::<Limiter>(c"__construct", 0, OR_ARRAY);
         for verb in [c"allow", c"peek", c"reserve", c"wait", c"refund", c"reset"] {

@@ -61,14 +61,62 @@ final class Decision implements \ArrayAccess, \JsonSerializable
      * Header fields for a response. A refusal always has a `Retry-After`, in whole seconds rounded up, unless the call
      * can never pass.
      *
-     * @param 'ietf'|'draft-7'|'draft-3'|'x-ratelimit'|'none' $style the family; 'none' is `Retry-After` alone
+     * With several policies 'ietf' tells of all of them in the order given, 'draft-7' lists them all, and the other
+     * numbers are those of the policy that ruled. `each()[1]->headers()` tells of one alone.
+     *
+     * @param 'ietf'|'draft-7'|'draft-3'|'x-ratelimit'|'x-ratelimit-epoch'|'none' $style the family;
+     *     'x-ratelimit-epoch' gives the reset in seconds since 1970, 'none' is `Retry-After` alone
+     * @param ?string $partitionKey whose budget it is, any bytes, for 'ietf'; no raw identity, since whoever sees the
+     *     response can read it
+     * @param ?string $quotaUnit what is counted, such as 'content-bytes', for 'ietf'; without it requests
      *
      * @return array<string, string> name => value
      *
-     * @throws Exception\InvalidArgument If there is no such family.
+     * @throws Exception\InvalidArgument If there is no such family, or the unit is not printable ASCII.
      */
-    public function headers(string $style = 'ietf'): array
+    public function headers(string $style = 'ietf', ?string $partitionKey = null, ?string $quotaUnit = null): array
     {
+        throw new \LogicException('the extension ratelimit is not loaded');
+    }
+
+    /**
+     * Problem details (RFC 9457) of a refusal, for a body of the type `application/problem+json`; null where the call
+     * was allowed.
+     *
+     * @param 'quota-exceeded'|'temporary-reduced-capacity'|'abnormal-usage-detected'|null $type why; without it, and
+     *     where the failure rule refuses since the store is away, it goes by the decision
+     *
+     * @return ?array{type: string, title: string, status: int, detail: string, violated-policies?: list<string>}
+     *
+     * @throws Exception\InvalidArgument If there is no such type.
+     */
+    public function problem(?string $type = null): ?array
+    {
+        throw new \LogicException('the extension ratelimit is not loaded');
+    }
+
+    /**
+     * The whole answer to a call that was refused, for whatever makes responses; null where it was allowed. The headers
+     * have `Cache-Control: no-store` and the `Content-Type` of the body.
+     *
+     * @param string $style as for {@see headers()}
+     * @param 'problem'|'json'|'none' $body {@see problem()} as JSON; `{"error":"Too many requests","retry_after":60}`;
+     *     nothing
+     * @param ?string $type as for {@see problem()}
+     * @param ?string $partitionKey as for {@see headers()}
+     * @param ?string $quotaUnit as for {@see headers()}
+     *
+     * @return ?array{status: int, headers: array<string, string>, body: string}
+     *
+     * @throws Exception\InvalidArgument If one of them is not known.
+     */
+    public function refusal(
+        string $style = 'ietf',
+        string $body = 'problem',
+        ?string $type = null,
+        ?string $partitionKey = null,
+        ?string $quotaUnit = null,
+    ): ?array {
         throw new \LogicException('the extension ratelimit is not loaded');
     }
 

@@ -33,7 +33,7 @@ final class Limiter
      * @param Policy|non-empty-list<Policy> $policies one policy, or a list of up to 32 that differ in name, algorithm
      *     or window
      * @param null|string|Store|\Redis|\Predis\ClientInterface $store where the state is kept: null is the default store
-     *     (environment variable `RATELIMIT_STORE`, else the setting `ratelimit.store`, else `memory:`); a string is a
+     *     (environment variable `RATELIMIT_STORE`, else the setting `ratelimit.store`, else `shared:`); a string is a
      *     DSN; of a client object only the place it connects to is used, over a connection of our own
      * @param 'throw'|'open'|'closed'|'local' $onError what to answer when the store does not: throw
      *     {@see Exception\StoreUnavailable}, let the call pass, refuse it, or let this worker's memory decide. Such

@@ -25,6 +25,7 @@ final class Store
      *
      * | DSN | store |
      * |---|---|
+     * | `shared:`, `shared:/path` | every process of this user; `?size=` (64MiB), `?timeout=` (seconds, 0.2) |
      * | `memory:` | memory of this process; `?max_keys=` |
      * | `redis://[user:password@]host[:port][/database]` | a Redis or Valkey server over TCP |
      * | `redis+unix:///path/to/socket` | the same over a socket; `?db=`, `?username=`, `?password=` |

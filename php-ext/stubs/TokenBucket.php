@@ -24,7 +24,7 @@ final class TokenBucket
      * @param float $refillRate tokens gained per interval, above 0; 0.5 is kept as the exact ratio
      * @param float $refillInterval seconds, above 0
      * @param null|string|\RateLimit\Store|\Redis|\Predis\ClientInterface $redis where the tokens are kept: null is the
-     *     default store (environment variable `RATELIMIT_STORE`, else the setting `ratelimit.store`, else `memory:`); a
+     *     default store (environment variable `RATELIMIT_STORE`, else the setting `ratelimit.store`, else `shared:`); a
      *     string is a DSN; of a client object only the place it connects to is used, over a connection of our own
      *
      * @throws \RateLimit\Exception\InvalidPolicy If a number is out of range, with its name and value.

@@ -108,8 +108,9 @@ impl Decision {
     /// raises `InvalidArgument`.
     #[pyo3(signature = (style = "ietf"))]
     fn headers<'py>(&self, py: Python<'py>, style: &str) -> PyResult<Bound<'py, PyDict>> {
+        let style: http::HeaderStyle = style.parse().or_raise()?;
         let headers = PyDict::new(py);
-        for (name, value) in http::headers(&self.inner, self.ruling(), style.parse().or_raise()?) {
+        for (name, value) in http::headers(&self.inner, &self.policies, style) {
             headers.set_item(name, value)?;
         }
         Ok(headers)

@@ -18,12 +18,12 @@ use crate::store;
 /// Decides by one policy or several, with the state in one store.
 ///
 /// `policies` is a Policy or a list of them: all are charged, or none is, in one atomic step. `store` is None for the
-/// default store (the environment variable `RATELIMIT_STORE`, else this process's memory), a DSN, a Store, or a
+/// default store (the environment variable `RATELIMIT_STORE`, else `shared:`), a DSN, a Store, or a
 /// redis.Redis, of which only the address and the credentials are read. Cheap to build: nothing is sent to the store
 /// until the first call.
 ///
 /// `on_error` says what to answer when the store does not: `throw` raises `StoreUnavailable`, `open` allows, `closed`
-/// refuses, `local` decides in this process's memory by the limit divided by `share`; such a decision is `degraded`.
+/// refuses, `local` decides in the shared store by the limit divided by `share`; such a decision is `degraded`.
 /// `hash_keys` stores every key as its hash, keyed with `secret`. `clock` replaces the store's own clock: a
 /// `ManualClock`, or any object whose `now()` gives seconds since 1970; it is called before any lock is taken.
 ///

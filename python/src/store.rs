@@ -26,7 +26,7 @@ pub(crate) struct Store(pub(crate) Shared);
 
 #[pymethods]
 impl Store {
-    /// The store that a DSN names: `memory:`, `redis://host:6379/0` or `redis+unix:///run/redis.sock`.
+    /// The store that a DSN names: `memory:`, `shared:`, `redis://host:6379/0` or `redis+unix:///run/redis.sock`.
     ///
     /// The same DSN gives the same store within a process: its connections and its memory are shared. Raises
     /// `InvalidStore`, naming the part of the DSN that is wrong.

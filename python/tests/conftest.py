@@ -15,8 +15,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
-def _no_default_store_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RATELIMIT_STORE", raising=False)
+def _a_default_store_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RATELIMIT_STORE", "memory:")
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import asyncio
 import io
 import multiprocessing
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -217,14 +218,16 @@ APIS = {
 }
 
 
-@pytest.mark.parametrize("preset", APIS)
+@pytest.mark.parametrize(
+    ("preset", "kind"), [*((preset, "redis") for preset in APIS), ("github", "shared"), ("openai", "shared")]
+)
 def test_four_processes_share_what_they_learn_and_are_never_refused(
-    preset: str, server: RedisServer, serve: Callable[..., ApiServer]
+    preset: str, kind: str, server: RedisServer, serve: Callable[..., ApiServer], tmp_path: Path
 ) -> None:
     api, path, count = APIS[preset]
     remote = serve(api())
     context = multiprocessing.get_context("spawn")
-    dsn = f"redis://127.0.0.1:{server.port}?timeout=5"
+    dsn = f"redis://127.0.0.1:{server.port}?timeout=5" if kind == "redis" else f"shared:{tmp_path}/limits?size=4MiB&timeout=5"
     arguments = (preset, dsn, remote.url + path, count)
     workers = [context.Process(target=work, args=arguments) for _ in range(4)]
     for worker in workers:

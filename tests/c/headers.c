@@ -87,8 +87,64 @@ static void headers_of_no_decision_are_refused(void) {
   rl_limiter_free(limiter);
 }
 
+static void what_else_headers_can_say_is_said(void) {
+  make_decisions();
+  char text[1024];
+  size_t needed = 0;
+  rl_header_options options = {.struct_size = sizeof options, .quota_unit = "content-bytes"};
+  options.partition_key = (const uint8_t *)"\x01\x00";
+  options.partition_key_len = 2;
+  CHECK_EQUAL(rl_headers_with(limiter, &allowed, &options, text, sizeof text, &needed), RL_OK);
+  CHECK_BEGINS(text, "RateLimit-Policy: \"a \\\"b\\\"\";q=5;qu=\"content-bytes\";w=300;pk=:AQA=:\r\n"
+                     "RateLimit: \"a \\\"b\\\"\";r=4;t=60;pk=:AQA=:\r\n");
+  options = (rl_header_options){.struct_size = sizeof options, .style = "x-ratelimit-epoch", .now_us = 1500000};
+  CHECK_EQUAL(rl_headers_with(limiter, &denied, &options, text, sizeof text, &needed), RL_OK);
+  CHECK(strstr(text, "X-RateLimit-Reset: 62\r\nRetry-After: 60\r\n") != NULL);
+  CHECK_EQUAL(rl_headers_with(limiter, &denied, NULL, text, sizeof text, &needed), RL_OK);
+  CHECK_BEGINS(text, "RateLimit-Policy: \"a ");
+  options = (rl_header_options){.struct_size = sizeof options, .quota_unit = "\n"};
+  CHECK_EQUAL(rl_headers_with(limiter, &denied, &options, text, sizeof text, &needed), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "quota_unit must be printable ASCII characters");
+  options = (rl_header_options){.struct_size = sizeof options, .each = (rl_decision[]){denied, denied}, .each_len = 2};
+  CHECK_EQUAL(rl_headers_with(limiter, &denied, &options, text, sizeof text, &needed), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "each must be the decisions of the 1 policies, in their order");
+  options = (rl_header_options){.struct_size = 3};
+  CHECK_EQUAL(rl_headers_with(limiter, &denied, &options, text, sizeof text, &needed), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "struct_size must be ");
+  rl_limiter_free(limiter);
+}
+
+static void a_denial_becomes_a_problem(void) {
+  make_decisions();
+  char text[1024] = "untouched";
+  size_t needed = 7;
+  uint32_t status = 7;
+  CHECK_EQUAL(rl_problem(limiter, &allowed, NULL, 0, NULL, text, sizeof text, &needed, &status), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "decision must be a denial");
+  CHECK_EQUAL(rl_problem(limiter, &denied, NULL, 0, "other", text, sizeof text, &needed, &status), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "type must be quota-exceeded, ");
+  CHECK_EQUAL(rl_problem(limiter, &denied, NULL, 0, NULL, text, 9, &needed, &status), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "len must be at least ");
+  CHECK_EQUAL(needed, 7);
+  CHECK_EQUAL(status, 7);
+  CHECK_BEGINS(text, "untouched");
+  CHECK_EQUAL(rl_problem(limiter, &denied, NULL, 0, NULL, NULL, 0, &needed, &status), RL_OK);
+  CHECK_EQUAL(status, 429);
+  CHECK_EQUAL(rl_problem(limiter, &denied, NULL, 0, NULL, text, needed, &needed, &status), RL_OK);
+  CHECK_EQUAL(needed, strlen(text) + 1);
+  CHECK(strstr(text, "\"detail\":\"The rate limit of 5 is used up. Try again in 60 seconds.\"") != NULL);
+  CHECK(strstr(text, "\"violated-policies\":[\"a \\\"b\\\"\"]}") != NULL);
+  CHECK_EQUAL(rl_problem(limiter, &never, NULL, 0, "abnormal-usage-detected", text, sizeof text, &needed, &status), RL_OK);
+  CHECK(strstr(text, "#abnormal-usage-detected") != NULL && strstr(text, "No wait will help.") != NULL);
+  CHECK_EQUAL(rl_problem(limiter, &never, NULL, 0, "temporary-reduced-capacity", text, sizeof text, &needed, &status), RL_OK);
+  CHECK_EQUAL(status, 503);
+  rl_limiter_free(limiter);
+}
+
 void headers(void) {
   TEST(a_decision_becomes_header_lines_in_every_style);
   TEST(a_buffer_too_short_stays_as_it_is);
   TEST(headers_of_no_decision_are_refused);
+  TEST(what_else_headers_can_say_is_said);
+  TEST(a_denial_becomes_a_problem);
 }

@@ -23,6 +23,7 @@ int main(int argc, char **argv) {
   arguments();
   ownership();
   headers();
+  client_ip();
   concurrency();
   faults();
   long_run();

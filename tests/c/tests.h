@@ -23,6 +23,9 @@ void ownership(void);
 /* Decisions as HTTP header fields. */
 void headers(void);
 
+/* Who a request comes from, behind proxies. */
+void client_ip(void);
+
 /* Many threads and many processes, one budget. */
 void concurrency(void);
 

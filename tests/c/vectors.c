@@ -201,8 +201,63 @@ static void run_case(const json *test, rl_store *store) {
   rl_limiter_free(on.limiter);
 }
 
+/* Ends the test unless a text is the expected one. */
+static void check_text(const char *test, const char *what, const char *seen, const char *expected) {
+  if (strcmp(seen, expected) != 0) {
+    check_failed(test, 0, "%s: got\n%s\n  expected\n%s", what, seen, expected);
+  }
+}
+
+/* The decision of the last step in every style of headers, and as problem details. */
+static void run_emit(const json *test, rl_store *store) {
+  const char *name = json_string(test, "name");
+  bound on = bind(test, store);
+  rl_decision seen = {0}, each[MAX_POLICIES] = {0};
+  uint64_t now_us = 0;
+  for (const json *step = json_get(test, "steps")->first; step != NULL; step = step->next) {
+    CHECK_EQUAL(ask(&on, name, step, &seen, each), RL_OK);
+    now_us = EPOCH_US + count(step, "at_us");
+  }
+  char text[2048], expected[2048];
+  size_t needed = 0;
+  for (const json *style = json_get(test, "headers")->first; style != NULL; style = style->next) {
+    size_t length = 0;
+    expected[0] = '\0';
+    for (const json *field = style->first; field != NULL; field = field->next) {
+      length += (size_t)snprintf(expected + length, sizeof expected - length, "%s: %s\r\n", field->name, field->text);
+    }
+    rl_header_options options = {.struct_size = sizeof options, .style = style->name, .now_us = now_us};
+    options.each = each;
+    options.each_len = on.policies;
+    CHECK_EQUAL(rl_headers_with(on.limiter, &seen, &options, text, sizeof text, &needed), RL_OK);
+    check_text(name, style->name, text, expected);
+    CHECK_EQUAL(needed, length + 1);
+  }
+  uint32_t status = 0;
+  rl_status written =
+      rl_problem(on.limiter, &seen, each, on.policies, NULL, text, sizeof text, &needed, &status);
+  const json *problem = json_get(test, "problem");
+  if (problem->kind == JSON_NULL) {
+    CHECK_EQUAL(written, RL_ERR_INVALID_ARGUMENT);
+  } else {
+    CHECK_EQUAL(written, RL_OK);
+    int length = snprintf(expected, sizeof expected,
+                          "{\"type\":\"%s\",\"title\":\"%s\",\"status\":%d,\"detail\":\"%s\",\"violated-policies\":[",
+                          json_string(problem, "type"), json_string(problem, "title"),
+                          (int)json_integer(problem, "status"), json_string(problem, "detail"));
+    const char *comma = "";
+    for (const json *it = json_get(problem, "violated-policies")->first; it != NULL; it = it->next, comma = ",") {
+      length += snprintf(expected + length, sizeof expected - (size_t)length, "%s\"%s\"", comma, it->text);
+    }
+    snprintf(expected + length, sizeof expected - (size_t)length, "]}");
+    check_text(name, "problem", text, expected);
+    CHECK_EQUAL(status, count(problem, "status"));
+  }
+  rl_limiter_free(on.limiter);
+}
+
 /* Runs every file of a folder of the vectors and returns how many cases there were. */
-static int run_folder(const char *name, rl_store *store) {
+static int run_folder(const char *name, void (*run)(const json *test, rl_store *store), rl_store *store) {
   char folder[2048], path[4096];
   snprintf(folder, sizeof folder, "%s/%s", root, name);
   DIR *files = opendir(folder);
@@ -213,7 +268,7 @@ static int run_folder(const char *name, rl_store *store) {
       snprintf(path, sizeof path, "%s/%s", folder, file->d_name);
       json *tree = json_read(path);
       for (const json *test = json_get(tree, "cases")->first; test != NULL; test = test->next, cases++) {
-        run_case(test, store);
+        run(test, store);
       }
       json_free(tree);
     }
@@ -225,8 +280,15 @@ static int run_folder(const char *name, rl_store *store) {
 static void run_all(const char *dsn) {
   rl_store *store = NULL;
   CHECK_EQUAL(rl_store_open(dsn, &store), RL_OK);
-  CHECK(run_folder("policy", store) >= 90);
-  CHECK(run_folder("several", store) >= 8);
+  CHECK(run_folder("policy", run_case, store) >= 90);
+  CHECK(run_folder("several", run_case, store) >= 8);
+  rl_store_free(store);
+}
+
+static void decisions_become_the_headers_and_problems_of_every_vector(void) {
+  rl_store *store = NULL;
+  CHECK_EQUAL(rl_store_open("memory:?max_keys=403", &store), RL_OK);
+  CHECK(run_folder("headers/emit", run_emit, store) >= 9);
   rl_store_free(store);
 }
 
@@ -242,4 +304,5 @@ void vectors(const char *folder) {
   root = folder;
   TEST(memory_answers_every_vector);
   TEST(redis_answers_every_vector);
+  TEST(decisions_become_the_headers_and_problems_of_every_vector);
 }

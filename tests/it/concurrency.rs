@@ -4,6 +4,7 @@ use std::thread;
 use ratelimit_core::store::{self, Store};
 use ratelimit_core::{Limiter, Policy};
 use ratelimit_tests::RedisServer;
+use ratelimit_tests::shared::nameless_store;
 
 /// 50 threads, one cold key, five tokens, 20 times over.
 fn exactly_five_pass(store: &Arc<dyn Store>) {
@@ -31,6 +32,11 @@ fn exactly_five_pass(store: &Arc<dyn Store>) {
 #[test]
 fn memory_lets_exactly_five_of_fifty_threads_pass() {
     exactly_five_pass(&store::memory(1_000).expect("a store"));
+}
+
+#[test]
+fn shared_memory_lets_exactly_five_of_fifty_threads_pass() {
+    exactly_five_pass(&nameless_store());
 }
 
 #[test]

@@ -8,23 +8,25 @@ use ratelimit_core::{Call, ErrorKind, Limiter, Policy};
 use ratelimit_tests::RedisServer;
 use ratelimit_tests::histories::{Act, histories, policies};
 use ratelimit_tests::random::check;
+use ratelimit_tests::shared::nameless_store;
 use ratelimit_tests::vectors::EPOCH_US;
 
-/// The same histories on the Rust models and on the scripts.
+/// The same histories on the Rust models, in memory and in shared memory, and on the scripts.
 struct Twins {
     _server: RedisServer,
-    stores: [Arc<dyn Store>; 2],
+    stores: [Arc<dyn Store>; 3],
     number: Cell<u64>,
 }
 
 impl Twins {
     fn start() -> Self {
         let server = RedisServer::start();
-        let redis = store::open(&format!("{}?timeout=5", server.dsn())).expect("a store");
-        Self { stores: [store::memory(10_000_000).expect("a store"), redis], _server: server, number: Cell::new(0) }
+        let redis = store::open(&format!("{}?timeout=5&deny_cache=0", server.dsn())).expect("a store");
+        let memory = store::memory(10_000_000).expect("a store");
+        Self { stores: [memory, nameless_store(), redis], _server: server, number: Cell::new(0) }
     }
 
-    fn limiters(&self, policies: &[Policy]) -> [Limiter; 2] {
+    fn limiters(&self, policies: &[Policy]) -> [Limiter; 3] {
         self.stores.each_ref().map(|store| Limiter::new(policies.to_vec(), store.clone()).expect("a limiter"))
     }
 
@@ -34,7 +36,7 @@ impl Twins {
         format!("history-{}", self.number.get())
     }
 
-    fn same(limiters: &[Limiter; 2], key: &str, act: &Act, now_us: u64, step: usize) -> Result<(), TestCaseError> {
+    fn same(limiters: &[Limiter; 3], key: &str, act: &Act, now_us: u64, step: usize) -> Result<(), TestCaseError> {
         let name;
         let call = match act {
             Act::Become(_) => return Ok(()),
@@ -53,7 +55,8 @@ impl Twins {
                 Call::allow(key, *cost).token(name.as_bytes())
             }
         };
-        let [model, script] = limiters.each_ref().map(|limiter| limiter.decide(call.at_us(now_us)));
+        let [model, shared, script] = limiters.each_ref().map(|limiter| limiter.decide(call.at_us(now_us)));
+        prop_assert_eq!(&model, &shared, "step {}: {:?}, on the two embedded stores", step, act);
         match (model, script) {
             (Ok(model), Ok(script)) if matches!(act, Act::Refund(_)) => drop((model, script)),
             (Ok(model), Ok(script)) => prop_assert_eq!(model, script, "step {}: {:?}", step, act),
@@ -156,12 +159,13 @@ fn on_the_servers_clock_the_same_passes_and_the_same_is_left() {
                     Act::Allow(cost) | Act::Reserve(cost, _) => Call::allow(&key, *cost),
                     Act::Become(_) => continue,
                 };
-                let [model, script] = limiters.each_ref().map(|limiter| {
+                let [model, shared, script] = limiters.each_ref().map(|limiter| {
                     let decision = limiter.decide(call).expect("a decision");
                     decision.each().iter().map(|one| (one.allowed(), one.remaining())).collect::<Vec<_>>()
                 });
                 if !matches!(act, Act::Refund(_)) {
-                    prop_assert_eq!(model, script, "{:?}", act);
+                    prop_assert_eq!(&model, &script, "{:?}", act);
+                    prop_assert_eq!(&model, &shared, "{:?}", act);
                 }
             }
         }

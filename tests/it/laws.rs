@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 use ratelimit_core::clock::MAX_INSTANT_US;
@@ -7,10 +8,12 @@ use ratelimit_core::store::{self, Store};
 use ratelimit_core::{Call, Decision, Limiter, Policy};
 use ratelimit_tests::histories::{Act, History, histories};
 use ratelimit_tests::random::check;
+use ratelimit_tests::shared::nameless_store;
 use ratelimit_tests::vectors::EPOCH_US;
 
-/// A policy with a memory store and a key of its own.
+/// A policy with a store and a key of its own.
 struct Subject {
+    key: String,
     /// Whether it has handed out slots ahead of time: then waits are as long as the debt.
     in_debt: bool,
     store: Arc<dyn Store>,
@@ -19,8 +22,15 @@ struct Subject {
 
 impl Subject {
     fn new(policy: &Policy) -> Self {
-        let store = store::memory(1_000).expect("a store");
-        Self { in_debt: false, limiter: Limiter::new(policy.clone(), store.clone()).expect("a limiter"), store }
+        Self::on(store::memory(1_000).expect("a store"), policy)
+    }
+
+    /// On a store where others have keys, too.
+    fn on(store: Arc<dyn Store>, policy: &Policy) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let key = format!("key-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let limiter = Limiter::new(policy.clone(), store.clone()).expect("a limiter");
+        Self { key, in_debt: false, limiter, store }
     }
 
     fn decide(&self, call: Call<'_>, now_us: u64) -> Decision {
@@ -28,11 +38,11 @@ impl Subject {
     }
 
     fn allow(&self, cost: i64, now_us: u64) -> Decision {
-        self.decide(Call::allow("key", cost), now_us)
+        self.decide(Call::allow(&self.key, cost), now_us)
     }
 
     fn peek(&self, cost: i64, now_us: u64) -> Decision {
-        self.decide(Call::peek("key", cost), now_us)
+        self.decide(Call::peek(&self.key, cost), now_us)
     }
 
     /// Plays a history; gives its last policy back, and the instant at which it ended.
@@ -46,12 +56,14 @@ impl Subject {
                 Act::Peek(cost) => drop(self.peek(*cost, now_us)),
                 // A window refuses reservations; that is no decision to look at.
                 Act::Reserve(cost, wait) => {
-                    let slot = self.limiter.decide(Call::reserve("key", *cost, *wait).at_us(now_us));
+                    let slot = self.limiter.decide(Call::reserve(&self.key, *cost, *wait).at_us(now_us));
                     self.in_debt |= slot.is_ok_and(|slot| !slot.delay().is_zero());
                 }
-                Act::Refund(cost) => drop(self.decide(Call::refund("key", *cost), now_us)),
-                Act::Once(cost, token) => drop(self.decide(Call::allow("key", *cost).token(&[b'a' + token]), now_us)),
-                Act::Reset => self.limiter.reset("key").expect("a reset"),
+                Act::Refund(cost) => drop(self.decide(Call::refund(&self.key, *cost), now_us)),
+                Act::Once(cost, token) => {
+                    drop(self.decide(Call::allow(&self.key, *cost).token(&[b'a' + token]), now_us));
+                }
+                Act::Reset => self.limiter.reset(&self.key).expect("a reset"),
                 Act::Become(next) => {
                     policy = next.clone();
                     self.limiter = Limiter::new(policy.clone(), self.store.clone()).expect("a limiter");
@@ -62,10 +74,12 @@ impl Subject {
     }
 }
 
-/// Checks a law after each of many random histories.
+/// Checks a law after each of many random histories, in memory and in shared memory.
 fn for_all_histories(law: impl Fn(&Subject, &Policy, u64, i64) -> Result<(), TestCaseError>) {
-    check(3_000, &(histories(25), 1..12_i64), |(history, cost)| {
-        let mut subject = Subject::new(&history.policy);
+    let shared = nameless_store();
+    check(3_000, &(histories(25), 1..12_i64, any::<bool>()), |(history, cost, is_shared)| {
+        let mut subject =
+            if is_shared { Subject::on(shared.clone(), &history.policy) } else { Subject::new(&history.policy) };
         let (policy, now_us) = subject.play(&history);
         law(&subject, &policy, now_us, cost)
     });
@@ -102,7 +116,7 @@ fn a_reservation_may_be_made_after_the_wait_and_not_before() {
             return Ok(());
         }
         let longest_us = policy.window_us() / 7;
-        let reserve = |at_us| subject.decide(Call::reserve("key", cost, longest_us), at_us);
+        let reserve = |at_us| subject.decide(Call::reserve(&subject.key, cost, longest_us), at_us);
         let slot = reserve(now_us);
         let longest_delay_us = if slot.allowed() { longest_us } else { 0 };
         prop_assert!(slot.delay_us() <= longest_delay_us);
@@ -122,12 +136,12 @@ fn a_refund_gives_back_what_was_taken_and_no_more() {
     for_all_histories(|subject, policy, now_us, cost| {
         let before = subject.peek(1, now_us);
         if subject.allow(cost, now_us).allowed() {
-            subject.decide(Call::refund("key", cost), now_us);
+            subject.decide(Call::refund(&subject.key, cost), now_us);
             prop_assert_eq!(subject.peek(1, now_us).remaining(), before.remaining());
         }
         // A history of 25 steps can have run up as many of the largest costs.
         for _ in 0..25 {
-            subject.decide(Call::refund("key", i64::from(i32::MAX)), now_us);
+            subject.decide(Call::refund(&subject.key, i64::from(i32::MAX)), now_us);
         }
         prop_assert_eq!(subject.peek(1, now_us).remaining(), policy.limit());
         Ok(())
@@ -137,7 +151,7 @@ fn a_refund_gives_back_what_was_taken_and_no_more() {
 #[test]
 fn a_token_takes_once_and_answers_the_same() {
     for_all_histories(|subject, _, now_us, cost| {
-        let once = |now_us| subject.decide(Call::allow("key", cost).token(b"a token of its own"), now_us);
+        let once = |now_us| subject.decide(Call::allow(&subject.key, cost).token(b"a token of its own"), now_us);
         let first = once(now_us);
         let between = subject.peek(1, now_us);
         prop_assert_eq!(once(now_us), first);

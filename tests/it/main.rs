@@ -21,6 +21,12 @@ mod stories;
 /// Many callers at once on one key.
 mod concurrency;
 
+/// What stands in the place of a shared file, and what stands in the file.
+mod shared_file;
+
+/// Processes that share a file, and are killed or stopped.
+mod shared_processes;
+
 /// What is refused before a store is asked.
 mod arguments;
 
@@ -39,11 +45,29 @@ mod redis_sentinel;
 /// The nodes of a cluster, and slots that move between them.
 mod redis_cluster;
 
+/// Deciding without blocking, on tokio.
+mod redis_async;
+
 /// Encrypted connections.
 mod redis_tls;
 
+/// Refusals that need no server.
+mod deny_cache;
+
+/// A server that keeps its callers waiting.
+mod breaker;
+
+/// What limiters have done, in numbers.
+mod metrics;
+
 /// What is answered when the store is not there.
 mod failure_rule;
+
+/// Decisions as header fields and as refusals.
+mod headers;
+
+/// Who a request comes from, whatever it says.
+mod client_ip;
 
 /// The scripts as texts.
 mod scripts;

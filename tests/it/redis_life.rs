@@ -17,8 +17,8 @@ fn remaining(limiter: &Limiter) -> u64 {
 fn a_decision_is_one_command_on_one_connection_however_many_limiters_there_are() {
     let server = RedisServer::start();
     redis::cmd("CONFIG").arg("RESETSTAT").exec(&mut server.connection()).expect("CONFIG RESETSTAT");
-    for _ in 0..50 {
-        ten_per_minute(&server.dsn()).allow("key", 1).expect("a decision");
+    for number in 0..50 {
+        ten_per_minute(&server.dsn()).allow(format!("user:{number}"), 1).expect("a decision");
     }
     assert_eq!(server.calls("evalsha"), 50);
     assert_eq!(server.calls("eval"), 1, "the text was sent once, after NOSCRIPT");
@@ -187,4 +187,53 @@ fn a_replica_a_full_server_and_missing_rights_are_told_apart() {
         assert_eq!(error.store_kind(), Some(StoreErrorKind::Noperm), "{missing}: {error}");
         admin(&["ACL", "SETUSER", "limited", "~rl:*", "+evalsha", "+get", "+set", "+time"]);
     }
+}
+
+#[test]
+fn a_service_that_refuses_to_tell_the_time_is_told_it() {
+    let server = RedisServer::start();
+    let rights = [
+        "SETUSER",
+        "timeless",
+        "on",
+        ">pw",
+        "~rl:*",
+        "-@all",
+        "+evalsha",
+        "+eval",
+        "+get",
+        "+set",
+        "+del",
+        "+setrange",
+    ];
+    redis::cmd("ACL").arg(&rights).exec(&mut server.connection()).expect("ACL SETUSER");
+    let dsn = format!("redis://timeless:pw@127.0.0.1:{}", server.port());
+    let error = ten_per_minute(&dsn).allow("key", 1).expect_err("no right to ask for the time");
+    assert_eq!(error.store_kind(), Some(StoreErrorKind::Noperm), "{error}");
+    let limiter = ten_per_minute(&format!("{dsn}?clock=caller"));
+    assert_eq!([(); 3].map(|()| remaining(&limiter)), [9, 8, 7]);
+    let outcomes = limiter.allow_many(&[("key", 1), ("key", 1)]).expect("valid calls");
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+}
+
+#[test]
+fn the_newer_protocol_and_a_name_for_the_connection_change_no_decision() {
+    let server = RedisServer::start_with(&["--requirepass", "secret"]);
+    let limiter =
+        ten_per_minute(&format!("redis://:secret@127.0.0.1:{}/2?protocol=resp3&client_name=checkout", server.port()));
+    assert_eq!([(); 3].map(|()| remaining(&limiter)), [9, 8, 7]);
+    let clients: String = redis::cmd("CLIENT").arg("LIST").query(&mut server.connection()).expect("CLIENT LIST");
+    let ours = clients.lines().find(|line| line.contains("name=checkout")).expect("the connection has its name");
+    assert!(ours.contains("resp=3") || !clients.contains("resp="), "{ours}");
+}
+
+#[test]
+fn a_name_is_looked_up_and_one_that_nobody_has_is_an_error_in_time() {
+    let server = RedisServer::start();
+    assert_eq!(remaining(&ten_per_minute(&format!("redis://localhost:{}", server.port()))), 9);
+    let started = Instant::now();
+    let error =
+        ten_per_minute("redis://nobody.invalid?connect_timeout=1&timeout=1").allow("key", 1).expect_err("nobody");
+    assert!(matches!(error.store_kind(), Some(StoreErrorKind::Refused | StoreErrorKind::Timeout)), "{error}");
+    assert!(started.elapsed() < Duration::from_millis(2500), "{:?}", started.elapsed());
 }

@@ -4,6 +4,7 @@ use std::thread;
 use ratelimit_core::store::{self, Store};
 use ratelimit_core::{Limiter, ManualClock, Policy};
 use ratelimit_tests::RedisServer;
+use ratelimit_tests::shared::nameless_store;
 
 /// One policy per algorithm, each of so many units that come back in an hour.
 fn hourly(limit: i64) -> Vec<(&'static str, Policy)> {
@@ -25,10 +26,11 @@ fn on(store: &Arc<dyn Store>, policy: Policy, clock: &Arc<ManualClock>) -> Limit
     Limiter::builder(policy).store(store.clone()).clock(clock.clone()).build().expect("a limiter")
 }
 
-/// Runs a story on both stores.
+/// Runs a story on every store.
 fn on_each_store(story: impl Fn(&Arc<dyn Store>, &Arc<ManualClock>)) {
     let server = RedisServer::start();
-    for store in [store::memory(100_000), store::open(&format!("{}?timeout=5&connect_timeout=5", server.dsn()))] {
+    let redis = store::open(&format!("{}?timeout=5&connect_timeout=5", server.dsn()));
+    for store in [store::memory(100_000), Ok(nameless_store()), redis] {
         story(&store.expect("a store"), &Arc::new(ManualClock::new(1_700_000_000.0)));
     }
 }
@@ -137,10 +139,8 @@ fn a_refusal_at_any_moment_of_a_window_says_at_least_a_second_in_headers() {
             continue;
         }
         refused += 1;
-        for style in
-            [HeaderStyle::Ietf, HeaderStyle::Draft7, HeaderStyle::Draft3, HeaderStyle::XRateLimit, HeaderStyle::None]
-        {
-            let headers = headers(&decision, &limiter.policies()[0], style);
+        for (_, style) in HeaderStyle::ALL {
+            let headers = headers(&decision, limiter.policies(), style);
             let (name, value) = headers.last().expect("a Retry-After");
             assert_eq!(*name, "Retry-After");
             let seconds: u64 = value.parse().expect("a whole number");

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use ratelimit_core::store::{self, Store};
 use ratelimit_core::{Call, Decision, Keys, Limiter, Policy};
 use ratelimit_tests::RedisServer;
+use ratelimit_tests::shared::nameless_store;
 use ratelimit_tests::vectors::{
     Case, EPOCH_US, Expectation, SeveralCase, SeveralExpectation, SeveralStep, Verb, policy_cases, several_cases,
 };
@@ -10,6 +11,11 @@ use ratelimit_tests::vectors::{
 #[test]
 fn memory_answers_every_vector() {
     run_all(&store::memory(1_000).expect("a store"));
+}
+
+#[test]
+fn shared_memory_answers_every_vector() {
+    run_all(&nameless_store());
 }
 
 #[test]
@@ -52,9 +58,9 @@ fn run(case: &Case, store: &Arc<dyn Store>) {
 }
 
 #[test]
-fn several_policies_answer_their_vectors_on_memory_and_on_redis() {
+fn several_policies_answer_their_vectors_on_every_store() {
     let server = RedisServer::start();
-    for store in [store::memory(1_000), store::open(&server.dsn())] {
+    for store in [store::memory(1_000), Ok(nameless_store()), store::open(&server.dsn())] {
         let store = store.expect("a store");
         for case in several_cases() {
             run_several(&case, &store);

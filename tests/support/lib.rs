@@ -1,4 +1,4 @@
-//! Help for the tests: real Redis servers, the shared vectors, faults on the wire.
+//! Help for the tests: real Redis servers, files that processes share, the shared vectors, faults on the wire.
 
 pub mod certificates;
 
@@ -12,8 +12,13 @@ pub mod sentinel;
 
 pub mod server;
 
+pub mod shared;
+
+pub mod storm;
+
 pub mod vectors;
 
 pub mod wire;
 
 pub use server::RedisServer;
+pub use shared::SharedFile;

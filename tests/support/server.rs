@@ -151,6 +151,13 @@ impl RedisServer {
         client.get_connection().expect("the server is up")
     }
 
+    /// Whether it is a primary; not while it closes the connection that asks, as it does when its role changes.
+    pub fn is_primary(&self) -> bool {
+        let client = redis::Client::open(self.dsn()).and_then(|client| client.get_connection());
+        let role = client.and_then(|mut connection| redis::cmd("ROLE").query::<Vec<redis::Value>>(&mut connection));
+        role.is_ok_and(|role| role[0] == redis::Value::BulkString(b"master".to_vec()))
+    }
+
     /// How often a command has been carried out, as the server counts.
     ///
     /// # Panics
@@ -184,11 +191,11 @@ pub fn free_port() -> u16 {
 ///
 /// # Panics
 ///
-/// When it has not come true within ten seconds.
+/// When it has not come true within 30 seconds.
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let started = Instant::now();
     while !done() {
-        assert!(started.elapsed() < Duration::from_secs(10), "{what} did not happen within 10 s");
+        assert!(started.elapsed() < Duration::from_secs(30), "{what} did not happen within 30 s");
         thread::sleep(Duration::from_millis(2));
     }
 }

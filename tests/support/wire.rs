@@ -18,6 +18,12 @@ pub enum Fate {
     DropBefore,
     /// The server carries the command out, and the connection is closed instead of a reply.
     DropAfter,
+    /// As [`DropBefore`](Self::DropBefore), with a reset instead of an orderly end.
+    ResetBefore,
+    /// As [`DropAfter`](Self::DropAfter), with a reset instead of an orderly end.
+    ResetAfter,
+    /// The server carries it out, and the reply arrives with its first byte changed.
+    Garble,
     /// The server carries it out, and only so many bytes of the reply arrive before the connection is closed.
     Truncate(usize),
     /// The server carries it out, and the reply arrives byte by byte with this pause between two.
@@ -85,12 +91,15 @@ fn serve(mut client: &TcpStream, upstream: Option<u16>, fate: &dyn Fn(usize) -> 
         let fate = fate(number);
         let reply = match &fate {
             Fate::DropBefore => break,
+            Fate::ResetBefore => return reset(client),
             Fate::Silence => continue,
             Fate::Answer(bytes) => bytes.clone(),
             _ => carried_out(server.as_mut().expect("a server to pass commands to"), &command),
         };
         let sent = match fate {
             Fate::DropAfter => break,
+            Fate::ResetAfter => return reset(client),
+            Fate::Garble => client.write_all(&[&[reply[0] ^ 1], &reply[1..]].concat()),
             Fate::Truncate(length) => {
                 let _ = client.write_all(&reply[..length.min(reply.len())]);
                 break;
@@ -110,6 +119,12 @@ fn serve(mut client: &TcpStream, upstream: Option<u16>, fate: &dyn Fn(usize) -> 
         }
     }
     let _ = client.shutdown(Shutdown::Both);
+}
+
+/// Closes a connection so that the other side is told it was reset.
+fn reset(client: &TcpStream) {
+    // Without a moment to linger the kernel sends RST instead of FIN.
+    rustix::net::sockopt::set_socket_linger(client, Some(Duration::ZERO)).expect("a socket");
 }
 
 /// Sends a command to the real server and reads what it has to say: replies to ours fit in one segment.

@@ -128,7 +128,7 @@ impl Bucket {
         let reset_after_us = if stores { whole_us } else { Self::told_us(&level, whole_us, now_us) };
         if stores {
             let words = [level.credits, self.unit.cast_signed(), level.updated_at_us.cast_signed()];
-            *state = (level.credits < self.full()).then_some(State::Words { words, whole_at_us: now_us + whole_us });
+            *state = (level.credits < self.full()).then_some(State { words, whole_at_us: now_us + whole_us });
         }
         let remaining = u64::try_from(level.credits).unwrap_or(0) / self.unit;
         Verdict { allowed, remaining, retry_after_us, reset_after_us, delay_us }
@@ -174,6 +174,10 @@ impl Bucket {
         };
         let Some(([credits, unit, updated_at], whole_at_us)) = State::live_words(state, now_us) else { return fresh };
         let (unit, updated_at_us) = (unit.unsigned_abs(), updated_at.unsigned_abs());
+        if unit == 0 {
+            // Nobody wrote that, but what is in a shared file may be anything.
+            return fresh;
+        }
         let credits = if unit == self.unit { credits } else { self.convert(credits, unit) };
         let credits = credits.clamp(-self.max_debt(), self.full());
         let repaired = updated_at_us > now_us;

@@ -108,7 +108,7 @@ impl FixedWindow {
         let used = if commit { after } else { used };
         if changes || repaired {
             let words = [used.cast_signed(), start_us.cast_signed(), 0];
-            *state = (used > 0).then_some(State::Words { words, whole_at_us: end_us });
+            *state = (used > 0).then_some(State { words, whole_at_us: end_us });
         }
         let until_end_us = end_us - now_us;
         Ok(Verdict {

@@ -118,13 +118,13 @@ impl Learnt {
             if question.commit
                 && let Some(written) = self.write(live, now_us)
             {
-                *state = Some(written).filter(|state| state.whole_at_us() > now_us);
+                *state = Some(written).filter(|state| state.whole_at_us > now_us);
             }
             return passes(0, 0, 0);
         };
         let Some((words, whole_at_us)) = live else {
             if question.commit && question.verb != Verb::Refund && matches!(kind, Kind::Window | Kind::Gradual) {
-                *state = Some(State::Words { words: [CLAIMED, 0, 0], whole_at_us: now_us + claim_us });
+                *state = Some(State { words: [CLAIMED, 0, 0], whole_at_us: now_us + claim_us });
             }
             return passes(0, 0, 0);
         };
@@ -150,8 +150,7 @@ impl Learnt {
     /// What a response leaves; `None` where it changes nothing.
     fn write(&self, live: Option<([i64; 3], u64)>, now_us: u64) -> Option<State> {
         let known = live.filter(|(words, _)| words[0] >= 0);
-        let state =
-            |words: [u64; 3], whole_at_us: u64| Some(State::Words { words: words.map(u64::cast_signed), whole_at_us });
+        let state = |words: [u64; 3], whole_at_us: u64| Some(State { words: words.map(u64::cast_signed), whole_at_us });
         match self.0 {
             Step::Take { .. } => None,
             Step::Pause { wait_us, spacing_us, spread_us } => {
@@ -206,7 +205,7 @@ impl Learnt {
                     return None;
                 }
                 let whole_at_us = if silent_us == 0 { 0 } else { now_us + silent_us };
-                Some(State::Words { words: [SILENT, 0, 0], whole_at_us })
+                Some(State { words: [SILENT, 0, 0], whole_at_us })
             }
         }
     }
@@ -226,7 +225,7 @@ impl Budget {
             return (refused(0, next_us - now_us, next_us - now_us, 0), None);
         }
         let words = [now_us + spacing_us, spacing_us, 0].map(u64::cast_signed);
-        (passes(0, 0, 0), Some(State::Words { words, whole_at_us: self.whole_at_us }))
+        (passes(0, 0, 0), Some(State { words, whole_at_us: self.whole_at_us }))
     }
 
     /// Words: units left, the limit, the window's end.
@@ -240,7 +239,7 @@ impl Budget {
         };
         let words = [after, limit, end_us].map(u64::cast_signed);
         let left = if question.commit { after } else { left };
-        (passes(left, reset_us, limit), Some(State::Words { words, whole_at_us: self.whole_at_us }))
+        (passes(left, reset_us, limit), Some(State { words, whole_at_us: self.whole_at_us }))
     }
 
     /// Words: when it is full, the limit, the time of one unit.
@@ -260,7 +259,7 @@ impl Budget {
         let words = [full_us, limit, unit_us].map(u64::cast_signed);
         let owed_us = if question.commit { owed_after_us } else { owed_us };
         let whole_at_us = self.whole_at_us.max(full_us + KEPT_FULL_US);
-        (passes(left(owed_us), owed_us, limit), Some(State::Words { words, whole_at_us }))
+        (passes(left(owed_us), owed_us, limit), Some(State { words, whole_at_us }))
     }
 }
 

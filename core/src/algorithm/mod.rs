@@ -30,7 +30,7 @@ pub use gcra::Gcra;
 pub use leaky_bucket::LeakyBucket;
 pub use learnt::Learnt;
 pub use sliding_window_counter::SlidingWindowCounter;
-pub use sliding_window_log::{Log, SlidingWindowLog};
+pub use sliding_window_log::{Grant, Grants, SlidingWindowLog};
 pub use token_bucket::TokenBucket;
 
 use crate::error::{Error, Result};
@@ -48,48 +48,22 @@ pub const MAX_SPAN_US: u64 = 1 << 51;
 /// A wait that never ends: the cost is above what can ever be there.
 pub const NEVER_US: u64 = u64::MAX;
 
-/// What a store keeps for one key.
+/// What a store keeps for one key: three words that only the algorithm understands, and when they stop to matter.
 ///
-/// From its [`whole_at_us`](Self::whole_at_us) on, the state is that of a key never seen, whatever the policy of the
-/// next call; a store may drop it then, and whether it did can't be told from the answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
-    /// Three words that only the algorithm understands, and when they stop to matter.
-    Words {
-        /// The algorithm's own words.
-        words: [i64; 3],
-        /// The instant at which this equals no state at all.
-        whole_at_us: u64,
-    },
-    /// Every grant of a sliding log.
-    Log(Log),
-    /// The verdicts given to a call with an idempotency token.
-    Remembered {
-        /// One verdict per policy.
-        verdicts: Box<[Verdict]>,
-        /// When they are forgotten.
-        whole_at_us: u64,
-    },
+/// From `whole_at_us` on, the state is that of a key never seen, whatever the policy of the next call; a store may drop
+/// it then, and whether it did can't be told from the answers. A sliding log keeps [`Grants`] instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State {
+    /// The algorithm's own words, each within ±[`MAX_EXACT`].
+    pub words: [i64; 3],
+    /// The instant at which this equals no state at all.
+    pub whole_at_us: u64,
 }
 
 impl State {
-    /// A state that equals none.
-    pub(crate) const NONE: Self = Self::Words { words: [0; 3], whole_at_us: 0 };
-
-    /// The instant from which this equals no state at all.
-    pub fn whole_at_us(&self) -> u64 {
-        match self {
-            Self::Words { whole_at_us, .. } | Self::Remembered { whole_at_us, .. } => *whole_at_us,
-            Self::Log(log) => log.whole_at_us(),
-        }
-    }
-
     /// The words of a state that is not whole yet, with the instant at which it will be.
     fn live_words(state: Option<&Self>, now_us: u64) -> Option<([i64; 3], u64)> {
-        match state {
-            Some(&Self::Words { words, whole_at_us }) if now_us < whole_at_us => Some((words, whole_at_us)),
-            _ => None,
-        }
+        state.filter(|state| now_us < state.whole_at_us).map(|state| (state.words, state.whole_at_us))
     }
 }
 

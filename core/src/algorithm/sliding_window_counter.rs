@@ -99,7 +99,7 @@ impl SlidingWindowCounter {
         let whole_at_us = self.whole_at_us(&counters).max(now_us);
         if stores {
             let words = [counters.previous, counters.current, counters.start_us].map(u64::cast_signed);
-            *state = (whole_at_us > now_us).then_some(State::Words { words, whole_at_us });
+            *state = (whole_at_us > now_us).then_some(State { words, whole_at_us });
         }
         Verdict {
             allowed,

@@ -1,12 +1,10 @@
 //! The sliding window log: at most `limit` units in any span as long as the window. Exact, at the price of remembering
 //! every grant: memory grows with the limit.
 //!
-//! State: a queue of grants, each with its instant, its units, and the units granted up to and with it, so that sums
-//! and waits are found without adding up.
+//! State: a queue of grants, each with its instant and the units granted before it, so that sums and waits are found
+//! without adding up, and a grant is never changed by the ones that follow.
 
-use std::collections::VecDeque;
-
-use super::{NEVER_US, Question, State, Verb, Verdict, units, window_us};
+use super::{NEVER_US, Question, Verb, Verdict, units, window_us};
 use crate::error::Result;
 
 /// The numbers of a sliding log, checked.
@@ -16,21 +14,44 @@ pub struct SlidingWindowLog {
     window_us: u64,
 }
 
-/// Grants, oldest first.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Log {
-    grants: VecDeque<Grant>,
-}
-
 /// One grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Grant {
-    at_us: u64,
-    units: u64,
-    /// The units of all grants up to and with this one, since the log was empty.
-    total: u64,
+pub struct Grant {
+    /// When it was given.
+    pub at_us: u64,
+    /// The units of all grants before this one, since the log was empty.
+    pub before: u64,
     /// When the log is empty again, if nothing follows.
-    whole_at_us: u64,
+    pub whole_at_us: u64,
+}
+
+/// Grants, oldest first, as a store keeps them.
+pub trait Grants {
+    /// How many there are.
+    fn len(&self) -> usize;
+
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// One of them; the oldest has index 0. Out of range it may be anything.
+    fn grant(&self, index: usize) -> Grant;
+
+    /// The units of all grants since the log was empty, up to and with the newest.
+    fn total(&self) -> u64;
+
+    /// Makes one a grant of another instant.
+    fn move_to(&mut self, index: usize, at_us: u64, whole_at_us: u64);
+
+    /// Drops so many of the oldest.
+    fn drop_oldest(&mut self, count: usize);
+
+    /// Keeps so many of the oldest, with so many units up to the last of them.
+    fn truncate(&mut self, count: usize, total: u64);
+
+    /// Adds one, with the units up to and with it. Fails where there is no room.
+    fn push(&mut self, grant: Grant, total: u64) -> Result<()>;
 }
 
 impl SlidingWindowLog {
@@ -61,32 +82,34 @@ impl SlidingWindowLog {
         [self.limit, self.window_us, 0, 0, 0]
     }
 
-    /// Answers, and changes the state where the question commits. What has left the window is dropped in any case.
-    pub fn decide(&self, state: &mut Option<State>, question: &Question) -> Verdict {
+    /// Answers, and changes the log where the question commits. What has left the window is dropped in any case. Fails
+    /// only where the log has no room for one more grant; nothing is granted then.
+    pub fn decide(&self, log: &mut impl Grants, question: &Question) -> Result<Verdict> {
         let Question { now_us, verb, cost, commit } = *question;
-        let mut log = match state.take() {
-            Some(State::Log(log)) if now_us < log.whole_at_us() => log,
-            _ => Log::default(),
-        };
-        let repaired = log.bring_down(now_us, self.window_us);
-        log.forget(now_us, self.window_us);
-        let forgotten_at_us = log.whole_at_us();
+        if whole_at_us(log) <= now_us {
+            log.truncate(0, 0);
+        }
+        let repaired = self.bring_down(log, now_us);
+        self.forget(log, now_us);
+        let forgotten_at_us = whole_at_us(log);
 
-        let left = self.limit.saturating_sub(log.units());
+        let left = self.limit.saturating_sub(units_of(log));
         let mut allowed = true;
         match verb {
             Verb::Refund if commit => {
-                log.give_back(cost);
+                give_back(log, cost);
                 // What is left may be of a policy whose windows were shorter, and whole by now.
-                if log.whole_at_us() <= now_us {
-                    log = Log::default();
+                if whole_at_us(log) <= now_us {
+                    log.truncate(0, 0);
                 }
             }
             Verb::Refund => {}
             Verb::Allow | Verb::Reserve { .. } => {
                 allowed = cost <= left;
                 if allowed && commit {
-                    log.push(now_us, cost, now_us + self.window_us);
+                    let before = if log.is_empty() { 0 } else { log.total() };
+                    let grant = Grant { at_us: now_us, before, whole_at_us: now_us + self.window_us };
+                    log.push(grant, before.saturating_add(cost))?;
                 }
             }
         }
@@ -94,88 +117,82 @@ impl SlidingWindowLog {
         let changed = commit && allowed || repaired;
         let until_us = |at_us: u64| {
             let leaves_us = at_us + self.window_us;
-            (if changed { leaves_us } else { leaves_us.min(forgotten_at_us) }) - now_us
+            (if changed { leaves_us } else { leaves_us.min(forgotten_at_us) }).saturating_sub(now_us)
         };
-        let verdict = Verdict {
+        Ok(Verdict {
             allowed,
-            remaining: self.limit.saturating_sub(log.units()),
+            remaining: self.limit.saturating_sub(units_of(log)),
             retry_after_us: match allowed {
                 true => 0,
                 false if cost > self.limit => NEVER_US,
-                false => until_us(log.reaches(log.units() + cost - self.limit)),
+                false => until_us(reaches(log, units_of(log).saturating_add(cost) - self.limit)),
             },
-            reset_after_us: log.grants.back().map_or(0, |newest| until_us(newest.at_us)),
+            reset_after_us: newest(log).map_or(0, |newest| until_us(newest.at_us)),
             delay_us: 0,
-        };
-        *state = (!log.grants.is_empty()).then_some(State::Log(log));
-        verdict
-    }
-}
-
-impl Log {
-    /// The instant from which the log equals none.
-    pub(super) fn whole_at_us(&self) -> u64 {
-        self.grants.back().map_or(0, |newest| newest.whole_at_us)
-    }
-
-    /// How many grants it holds.
-    pub fn len(&self) -> usize {
-        self.grants.len()
-    }
-
-    /// Whether it holds none.
-    pub fn is_empty(&self) -> bool {
-        self.grants.is_empty()
-    }
-
-    /// The units of all grants it holds.
-    fn units(&self) -> u64 {
-        match (self.grants.front(), self.grants.back()) {
-            (Some(oldest), Some(newest)) => newest.total - oldest.total + oldest.units,
-            _ => 0,
-        }
+        })
     }
 
     /// Grants from a clock that stepped back become grants of now.
-    fn bring_down(&mut self, now_us: u64, window_us: u64) -> bool {
-        let later = self.grants.iter().rev().take_while(|grant| grant.at_us > now_us).count();
-        let all = self.grants.len();
-        for grant in self.grants.range_mut(all - later..) {
-            grant.at_us = now_us;
-            grant.whole_at_us = now_us + window_us;
+    fn bring_down(&self, log: &mut impl Grants, now_us: u64) -> bool {
+        let mut later = log.len();
+        while later > 0 && log.grant(later - 1).at_us > now_us {
+            later -= 1;
+            log.move_to(later, now_us, now_us + self.window_us);
         }
-        later > 0
+        later < log.len()
     }
 
     /// Drops what has left the window (now − window, now].
-    fn forget(&mut self, now_us: u64, window_us: u64) {
-        while self.grants.front().is_some_and(|oldest| oldest.at_us + window_us <= now_us) {
-            self.grants.pop_front();
+    fn forget(&self, log: &mut impl Grants, now_us: u64) {
+        let gone = (0..log.len()).take_while(|&index| log.grant(index).at_us + self.window_us <= now_us).count();
+        if gone > 0 {
+            log.drop_oldest(gone);
         }
     }
+}
 
-    fn push(&mut self, at_us: u64, units: u64, whole_at_us: u64) {
-        let total = self.grants.back().map_or(0, |newest| newest.total) + units;
-        self.grants.push_back(Grant { at_us, units, total, whole_at_us });
+fn newest(log: &impl Grants) -> Option<Grant> {
+    log.len().checked_sub(1).map(|last| log.grant(last))
+}
+
+/// The instant from which the log equals none.
+pub(crate) fn whole_at_us(log: &impl Grants) -> u64 {
+    newest(log).map_or(0, |newest| newest.whole_at_us)
+}
+
+/// The units of all grants it holds.
+fn units_of(log: &impl Grants) -> u64 {
+    if log.is_empty() { 0 } else { log.total().saturating_sub(log.grant(0).before) }
+}
+
+/// Takes units back from the newest grants.
+fn give_back(log: &mut impl Grants, mut units: u64) {
+    let (mut count, mut total) = (log.len(), log.total());
+    while count > 0 && units > 0 {
+        let before = log.grant(count - 1).before;
+        let granted = total.saturating_sub(before);
+        if units < granted {
+            total -= units;
+            break;
+        }
+        units -= granted;
+        (count, total) = (count - 1, before);
     }
+    log.truncate(count, total);
+}
 
-    /// Takes units back from the newest grants.
-    fn give_back(&mut self, mut units: u64) {
-        while let Some(newest) = self.grants.back_mut() {
-            if units < newest.units {
-                newest.units -= units;
-                newest.total -= units;
-                return;
-            }
-            units -= newest.units;
-            self.grants.pop_back();
+/// The instant of the grant with which so many of the oldest units have left.
+fn reaches(log: &impl Grants, units: u64) -> u64 {
+    let (mut low, mut high) = (0, log.len());
+    let first = log.grant(0).before;
+    while low < high {
+        let middle = low.midpoint(high);
+        let up_to = if middle + 1 < log.len() { log.grant(middle + 1).before } else { log.total() };
+        if up_to.saturating_sub(first) < units {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
-
-    /// The instant of the grant with which so many of the oldest units have left.
-    fn reaches(&self, units: u64) -> u64 {
-        let before = self.grants.front().map_or(0, |oldest| oldest.total - oldest.units);
-        let index = self.grants.partition_point(|grant| grant.total - before < units);
-        self.grants.get(index).map_or(0, |grant| grant.at_us)
-    }
+    if low < log.len() { log.grant(low).at_us } else { 0 }
 }

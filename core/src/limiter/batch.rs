@@ -2,9 +2,9 @@
 
 use super::prepared::{Charges, Prepared};
 use super::{Call, Limiter};
-use crate::decision::Decision;
-use crate::error::Result;
-use crate::store::Operation;
+use crate::decision::{Decision, Source};
+use crate::error::{Error, Result};
+use crate::store::{Operation, Verdicts};
 
 impl Limiter {
     /// [`allow`](Self::allow) for each pair of a key and a cost, in order, in as few round trips as the store allows: one
@@ -32,7 +32,37 @@ impl Limiter {
         let charges: Vec<Charges<'_>> = prepared.iter().map(|call| call.charges(&self.policies)).collect();
         let operations: Vec<Operation<'_>> =
             prepared.iter().zip(&charges).map(|(call, charges)| call.operation(charges)).collect();
-        let outcomes = self.store.decide_many(&operations).into_iter().zip(&operations);
-        Ok(outcomes.map(|(outcome, operation)| self.settle(outcome, operation)).collect())
+        let refusals = self.refusals(&operations);
+        let open = open(&operations, &refusals);
+        Ok(self.settle_all(&operations, refusals, self.store.decide_many(&open)))
     }
+
+    /// What is known of each without asking the store.
+    pub(super) fn refusals(&self, operations: &[Operation<'_>]) -> Vec<Option<Verdicts>> {
+        operations.iter().map(|operation| self.store.refusal(operation)).collect()
+    }
+
+    /// One outcome per operation: a refusal, or the next of the store's.
+    pub(super) fn settle_all(
+        &self,
+        operations: &[Operation<'_>],
+        refusals: Vec<Option<Verdicts>>,
+        outcomes: Vec<Result<Verdicts>>,
+    ) -> Vec<Result<Decision>> {
+        let mut outcomes = outcomes.into_iter();
+        let settle = |(operation, refusal): (&Operation<'_>, Option<Verdicts>)| {
+            if let Some(verdicts) = refusal {
+                return Ok(self.counted(operation, self.decision(&verdicts, Source::DenyCache)));
+            }
+            let missing = || Err(Error::internal("the store left a call of many unanswered"));
+            self.settle(outcomes.next().unwrap_or_else(missing), operation)
+        };
+        operations.iter().zip(refusals).map(settle).collect()
+    }
+}
+
+/// The operations that the store has to be asked about.
+pub(super) fn open<'a>(operations: &[Operation<'a>], refusals: &[Option<Verdicts>]) -> Vec<Operation<'a>> {
+    let open = operations.iter().zip(refusals).filter(|(_, refusal)| refusal.is_none());
+    open.map(|(operation, _)| *operation).collect()
 }

@@ -9,6 +9,7 @@ use super::Limiter;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::key::{KeySpace, KeyStyle};
+use crate::metrics;
 use crate::policy::Policy;
 use crate::resilience::{FailureRule, Fallback};
 use crate::store::{self, Store};
@@ -55,7 +56,7 @@ impl LimiterBuilder {
     }
 
     /// Where the state lives. Without this, the default store: the environment variable `RATELIMIT_STORE`, else
-    /// this process's memory.
+    /// `shared:`.
     #[must_use]
     pub fn store(self, store: Arc<dyn Store>) -> Self {
         Self { store: Some(store), ..self }
@@ -109,6 +110,7 @@ impl LimiterBuilder {
         };
         Ok(Limiter {
             fallback: Fallback::new(self.on_error, self.share, &self.policies)?,
+            counters: self.policies.iter().map(|policy| metrics::of_policy(policy.name())).collect(),
             policies: self.policies,
             spaces,
             style: self.style,

@@ -51,6 +51,11 @@ impl<'a> Call<'a> {
         Self { action: Action::Refund, ..Self::allow(keys, cost) }
     }
 
+    /// The call that gives back what this one took.
+    pub(crate) const fn given_back(self) -> Self {
+        Self { action: Action::Refund, token: None, ..self }
+    }
+
     /// Asked as of this instant, in microseconds since 1970, instead of the limiter's or the store's clock.
     #[must_use]
     pub const fn at_us(self, now_us: u64) -> Self {

@@ -55,13 +55,28 @@ impl Waiting {
     /// The next step. Fails with [`WaitTooLong`](ErrorKind::WaitTooLong), nothing taken, when no step leads there in time.
     ///
     /// Each step of a wait is given the same limiter and the same call; of the call only its instant may change.
-    pub fn step(&mut self, limiter: &Limiter, mut call: Call<'_>) -> Result<WaitStep> {
-        if let Some(decision) = self.reserved.take() {
+    pub fn step(&mut self, limiter: &Limiter, call: Call<'_>) -> Result<WaitStep> {
+        if let Some(decision) = self.reserved() {
             return Ok(WaitStep::Done(decision));
         }
-        let reserves = limiter.policies().iter().all(super::Policy::reserves);
-        call.action = if reserves { Action::Reserve { max_wait_us: self.left_us } } else { Action::Allow };
+        let call = self.question(limiter, call);
         let decision = limiter.decide(call)?;
+        self.hear(limiter, &call, decision)
+    }
+
+    /// The reservation whose start has come.
+    pub(crate) fn reserved(&mut self) -> Option<Decision> {
+        self.reserved.take()
+    }
+
+    /// What the limiter is to be asked.
+    pub(crate) fn question<'a>(&self, limiter: &Limiter, call: Call<'a>) -> Call<'a> {
+        let action = if reserves(limiter) { Action::Reserve { max_wait_us: self.left_us } } else { Action::Allow };
+        Call { action, ..call }
+    }
+
+    /// The step that the limiter's answer to the [`question`](Self::question) leads to.
+    pub(crate) fn hear(&mut self, limiter: &Limiter, call: &Call<'_>, decision: Decision) -> Result<WaitStep> {
         let spreads = limiter.clock.is_none() && call.now_us.is_none();
         if decision.allowed() {
             let delay_us = decision.delay_us();
@@ -73,9 +88,10 @@ impl Waiting {
         }
         let wait_us = decision.retry_after_us();
         // A reservation was refused because it would be too long; only a full queue, or a failure rule, may say yes later.
-        let later = !reserves || decision.degraded() || (queues(limiter) && decision.reset_after_us() <= self.left_us);
+        let later =
+            !reserves(limiter) || decision.degraded() || (queues(limiter) && decision.reset_after_us() <= self.left_us);
         if wait_us == NEVER_US || wait_us > self.left_us || !later {
-            return Err(self.too_long(limiter, &call, &decision));
+            return Err(self.too_long(limiter, call, &decision));
         }
         let us = (wait_us + spread_us(wait_us, spreads)).min(self.left_us);
         if self.left_us != u64::MAX {
@@ -85,15 +101,13 @@ impl Waiting {
     }
 
     /// Ends a wait early: gives back the slot that it may have reserved, and forgets what a token remembers of it.
-    pub fn cancel(&mut self, limiter: &Limiter, mut call: Call<'_>) -> Result<()> {
+    pub fn cancel(&mut self, limiter: &Limiter, call: Call<'_>) -> Result<()> {
         if self.reserved.take().is_none() {
             return Ok(());
         }
         // First, so that nobody is answered from what is being given back.
         limiter.forget_token(&call)?;
-        call.action = Action::Refund;
-        call.token = None;
-        limiter.decide(call).map(drop)
+        limiter.decide(call.given_back()).map(drop)
     }
 
     fn too_long(&self, limiter: &Limiter, call: &Call<'_>, decision: &Decision) -> Error {
@@ -104,6 +118,11 @@ impl Waiting {
         };
         Error::new(ErrorKind::WaitTooLong, format!("policy {policy:?} lets nothing pass in time: {wait}"))
     }
+}
+
+/// Whether the wait is for a reservation; windows are asked again instead.
+fn reserves(limiter: &Limiter) -> bool {
+    limiter.policies().iter().all(super::Policy::reserves)
 }
 
 /// Whether a refused reservation may be made later: a full queue gets room.

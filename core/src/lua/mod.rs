@@ -36,7 +36,7 @@ macro_rules! function {
 /// Reads the state that is one value; a list is read by its fragment.
 macro_rules! get {
     () => {
-        "local value = call('GET', key)\n"
+        "value = call('GET', key)\n"
     };
 }
 

@@ -6,7 +6,8 @@
   ARGV[1]      ARGV[2] of single_begin.lua, always there
   ARGV[2..]    per policy six little-endian doubles: the machine's number, then the policy's five
 
-  returns      per policy what single_begin.lua returns, one after the other; or the server's time
+  returns      per policy the five doubles of single_begin.lua, one after the other. When one refuses and none is a log
+               then the time, and per policy the state's first four, zeros where there is none; or the server's time
   writes       KEYS, as single_begin.lua says ]]
 local call, struct = redis.call, struct
 local verb, cost, max_wait, now, lifetime = struct.unpack('<ddddd', ARGV[1])
@@ -97,4 +98,11 @@ local answer = table.concat(answers, '', 1, policies)
 if remembered and all and commit then
   call('SET', remembered, table.concat({ answer, struct.pack('<d', now + lifetime * 1000) }), 'PX', lifetime)
 end
-return answer
+if all or logs then return answer end
+local parts = { answer, struct.pack('<d', now) }
+for policy = 1, policies do
+  local state = lives[policy] and lives[policy] >= 0 and states[policy] or values[policy]
+  if lives[policy] == -1 or not state or #state ~= 40 then state = struct.pack('<dddd', 0, 0, 0, 0) end
+  parts[policy + 2] = string.sub(state, 1, 32)
+end
+return table.concat(parts)

@@ -8,6 +8,8 @@
                Absent: allow 1, at the server's time
 
   returns      five little-endian doubles: allowed 0|1, remaining, retry_after (-1: never), reset_after, delay; waits in µs.
+               When nothing is left five more: the time, and the state's first four, by which whoever asked can tell for
+               himself until when there will be nothing. A log has no such state.
                Or the server's time as an integer, when the window given does not hold it: nothing was done
   writes       KEYS[1]: the fragment's three numbers, the instant from which it equals no key at all, and the one at
                which it expires, as five doubles; KEYS[2]: what was returned, and until when it counts
@@ -20,6 +22,7 @@ local key, numbers, first, call, verb, commit, cost = KEYS[1], ARGV[1], 1, redis
 local now, margin, expires_at, max_wait, lifetime = 0, 0, 0
 -- A local name is found faster than a global one.
 local struct = struct
+local value
 if ARGV[2] then
   verb, cost, max_wait, now, lifetime = struct.unpack('<ddddd', ARGV[2])
   commit = verb > 0

@@ -25,7 +25,7 @@ pub enum FailureRule {
     Open,
     /// Refuse the call, to be tried again after a second.
     Closed,
-    /// Let this process's memory store decide, by a share of the limit.
+    /// Let the shared store of this host decide, by a share of the limit.
     Local,
 }
 

@@ -1,17 +1,20 @@
 //! The one string that names a store, and the options in it.
 
+mod embedded;
+
 mod parts;
 
 mod redis;
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+pub(super) use self::embedded::shared_bytes;
+pub use self::embedded::{DEFAULT_SHARED_BYTES, MAX_SHARED_BYTES, MIN_SHARED_BYTES};
 pub use self::redis::{Address, Protocol, RedisOptions, Secret, Servers, StoreClock, TlsOptions};
 
 use self::parts::Parts;
-use self::redis::number;
-use super::DEFAULT_MAX_KEYS;
 use crate::error::{Error, ErrorKind, Result};
 
 /// How long a store may take to answer, and to be connected to, unless the DSN says otherwise.
@@ -25,6 +28,8 @@ pub const DEFAULT_PREFIX: &str = "rl:";
 /// | DSN | store |
 /// |---|---|
 /// | `memory:` | this process; `?max_keys=` |
+/// | `shared:` | all processes of this user on this host; `?size=` (64MiB), `?timeout=` (seconds, 0.2) |
+/// | `shared:/path/to/file` | all processes of this user that name that file |
 /// | `redis://[user:password@]host[:port][/database]` | a server over TCP |
 /// | `redis+unix:///path/to/socket` | a server on this host; `?db=`, `?username=`, `?password=` |
 /// | `redis+sentinel://[user:password@]host[:port],…/master[/database]` | the primary that sentinels name; `?sentinel_username=`, `?sentinel_password=` |
@@ -35,7 +40,8 @@ pub const DEFAULT_PREFIX: &str = "rl:";
 /// own files, `?server_name=` is the name to be certified, and `?insecure=1` takes any certificate.
 ///
 /// All of them take `?timeout=` and `?connect_timeout=` (seconds, 0.2 each), `?prefix=` (of every key, `rl:`), `?pool=`
-/// (idle connections kept per server, 64), `?protocol=` (`resp2` or `resp3`), `?client_name=`, and `?clock=caller` for
+/// (idle connections kept per server, 64), `?deny_cache=` (used-up keys that are refused without asking, 10000; 0 for none),
+/// `?protocol=` (`resp2` or `resp3`), `?client_name=`, and `?clock=caller` for
 /// services that refuse `TIME` in scripts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -44,6 +50,15 @@ pub enum Dsn {
     Memory {
         /// Keys it holds at most.
         max_keys: usize,
+    },
+    /// Memory that processes share by a file.
+    Shared {
+        /// The file; the default place without it.
+        path: Option<PathBuf>,
+        /// The size of the file, in bytes, if it has to be made.
+        bytes: u64,
+        /// How long a step may wait for another process.
+        timeout: Duration,
     },
     /// Redis or Valkey servers.
     Redis(Box<RedisOptions>),
@@ -54,31 +69,19 @@ impl FromStr for Dsn {
 
     fn from_str(text: &str) -> Result<Self> {
         let parts = Parts::of(text)?;
-        if parts.scheme == "memory" {
-            return memory(&parts);
+        match parts.scheme.as_str() {
+            "memory" => return embedded::memory(&parts),
+            "shared" => return embedded::shared(&parts),
+            _ => {}
         }
         match RedisOptions::of_parts(&parts) {
             Some(options) => options.map(|options| Self::Redis(Box::new(options))),
             None => Err(Error::invalid_store(format!(
-                "the store's scheme must be memory, redis, rediss, redis+unix, redis+sentinel or redis+cluster, got {:?}",
+                "the store's scheme must be memory, shared, redis, rediss, redis+unix, redis+sentinel or redis+cluster, got {:?}",
                 parts.scheme
             ))),
         }
     }
-}
-
-fn memory(parts: &Parts<'_>) -> Result<Dsn> {
-    let mut max_keys = DEFAULT_MAX_KEYS;
-    for (name, value) in parts.options()? {
-        match name.as_str() {
-            "max_keys" => max_keys = number("max_keys", &value)?,
-            other => return Err(unknown_option(other, "max_keys")),
-        }
-    }
-    if parts.names_a_place() {
-        return Err(Error::invalid_store("a memory: DSN takes nothing after its colon but ?max_keys="));
-    }
-    Ok(Dsn::Memory { max_keys })
 }
 
 fn invalid(argument: &'static str, detail: impl Into<String>) -> Error {
@@ -163,6 +166,20 @@ mod tests {
     }
 
     #[test]
+    fn a_shared_dsn_is_a_path_a_size_and_a_timeout() {
+        let shared = |path: Option<&str>, bytes, ms| Dsn::Shared {
+            path: path.map(Into::into),
+            bytes,
+            timeout: Duration::from_millis(ms),
+        };
+        let parsed = |dsn: &str| dsn.parse::<Dsn>().expect(dsn);
+        assert_eq!(parsed("shared:"), shared(None, 64 << 20, 200));
+        assert_eq!(parsed("shared:?size=1GiB&timeout=1"), shared(None, 1 << 30, 1_000));
+        assert_eq!(parsed("shared:/run/app/limits?size=1048576"), shared(Some("/run/app/limits"), 1 << 20, 200));
+        assert_eq!(parsed("shared:///run/my%20limits?size=2048KiB"), shared(Some("/run/my limits"), 2 << 20, 200));
+    }
+
+    #[test]
     fn certificates_are_named_by_file() {
         let options = redis("rediss://cache?ca=/etc/ca.pem&cert=/c.pem&key=/k.pem&server_name=other");
         let tls = TlsOptions {
@@ -216,6 +233,13 @@ mod tests {
             ("rediss+unix:///run/redis.sock", "not encrypted"),
             ("redis+sentinel://s1,s2", "master is missing"),
             ("redis+cluster://c1/2", "database must be 0"),
+            ("shared:limits", "path must be absolute"),
+            ("shared://host/limits", "path must be absolute"),
+            ("shared:/run/", "path must be absolute"),
+            ("shared:?size=64MB", "size must be a number of bytes"),
+            ("shared:?size=99999999999GiB", "size must be a number of bytes"),
+            ("shared:?size=1023KiB", "size must be between 1 MiB"),
+            ("shared:?siez=1", "\"siez\""),
             ("memory:here", "max_keys"),
             ("memory:?max_keys=x", "max_keys must be a number"),
         ] {

@@ -4,10 +4,15 @@ pub mod dsn;
 
 pub mod memory;
 
+pub mod shared;
+
+mod table;
+
 pub mod redis;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,12 +22,17 @@ use crate::algorithm::{MAX_SPAN_US, Verb, Verdict};
 use crate::error::Result;
 use crate::policy::Policy;
 use crate::process;
+use crate::resilience::BreakerState;
 use dsn::Dsn;
 use memory::MemoryStore;
 use redis::RedisStore;
+use shared::SharedStore;
 
 /// The environment variable that names the default store.
 pub const DEFAULT_STORE_VARIABLE: &str = "RATELIMIT_STORE";
+
+/// The store when nothing names one.
+const DEFAULT_STORE: &str = "shared:";
 
 /// Keys that a memory store opened by DSN holds at most, unless it says `max_keys`.
 pub const DEFAULT_MAX_KEYS: usize = 1_000_000;
@@ -55,6 +65,7 @@ impl Open {
         }
         let store: Arc<dyn Store> = match &dsn {
             Dsn::Memory { max_keys } => Arc::new(MemoryStore::new(*max_keys)?),
+            Dsn::Shared { path, bytes, timeout } => Arc::new(SharedStore::open(path.as_deref(), *bytes, *timeout)?),
             Dsn::Redis(options) => Arc::new(RedisStore::new((**options).clone())?),
         };
         self.make_room();
@@ -65,8 +76,10 @@ impl Open {
     fn make_room(&mut self) {
         if self.by_dsn.len() >= MAX_OPEN || self.by_text.len() >= MAX_OPEN {
             self.by_text.clear();
-            // A memory store must not forget; a Redis store nobody holds only loses its idle connections.
-            self.by_dsn.retain(|dsn, store| matches!(dsn, Dsn::Memory { .. }) || Arc::strong_count(store) > 1);
+            // A memory store must not forget, and a shared one keeps its file anyway; a Redis store nobody holds only loses its idle connections.
+            self.by_dsn.retain(|dsn, store| {
+                matches!(dsn, Dsn::Memory { .. } | Dsn::Shared { .. }) || Arc::strong_count(store) > 1
+            });
         }
     }
 }
@@ -133,6 +146,12 @@ pub trait Store: Send + Sync + fmt::Debug + sealed::Sealed {
     /// Decides, and changes the states accordingly, in one step that nobody else's step comes between.
     fn decide(&self, operation: &Operation<'_>) -> Result<Verdicts>;
 
+    /// The refusal that [`decide`](Self::decide) would come to, where that is known without asking anybody.
+    fn refusal(&self, operation: &Operation<'_>) -> Option<Verdicts> {
+        let _ = operation;
+        None
+    }
+
     /// Decides each operation by itself, in order, with as few round trips as the store allows.
     fn decide_many(&self, operations: &[Operation<'_>]) -> Vec<Result<Verdicts>> {
         operations.iter().map(|operation| self.decide(operation)).collect()
@@ -147,14 +166,73 @@ pub trait Store: Send + Sync + fmt::Debug + sealed::Sealed {
     /// What kind of store it is.
     fn kind(&self) -> StoreKind;
 
+    /// The store for those who must not block, if it has anybody to wait for.
+    #[cfg(feature = "tokio")]
+    fn asynchronous(&self) -> Option<&dyn AsyncStore> {
+        None
+    }
+
+    /// How full it is, for stores that hold their state themselves; nothing for a server.
+    ///
+    /// ```
+    /// let info = ratelimit_core::store::memory(1_000)?.info().expect("an embedded store");
+    /// assert!(info.slots >= 1_000 && info.used == 0 && info.evicted == 0);
+    /// # Ok::<(), ratelimit_core::Error>(())
+    /// ```
+    fn info(&self) -> Option<StoreInfo> {
+        None
+    }
+
+    /// Whether callers are kept away from a server that does not answer.
+    fn breaker(&self) -> BreakerState {
+        BreakerState::Closed
+    }
+
     /// Connections that wait to be used; none where there are no connections.
     fn idle_connections(&self) -> usize {
         0
     }
 }
 
+/// A future that may borrow.
+#[cfg(feature = "tokio")]
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A store that has somebody to wait for, asked without blocking.
+#[cfg(feature = "tokio")]
+pub trait AsyncStore: Send + Sync + sealed::Sealed {
+    /// [`Store::decide`].
+    fn decide<'a>(&'a self, operation: &'a Operation<'a>) -> BoxFuture<'a, Result<Verdicts>>;
+
+    /// [`Store::decide_many`].
+    fn decide_many<'a>(&'a self, operations: &'a [Operation<'a>]) -> BoxFuture<'a, Vec<Result<Verdicts>>>;
+
+    /// [`Store::reset`].
+    fn reset<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<()>>;
+
+    /// [`Store::ping`].
+    fn ping(&self) -> BoxFuture<'_, Result<Duration>>;
+}
+
 pub(crate) mod sealed {
     pub trait Sealed {}
+}
+
+/// How full an embedded store is.
+///
+/// A look at every slot while others go on, so the numbers are about right at no single instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StoreInfo {
+    /// States it can hold.
+    pub slots: u64,
+    /// States it holds that still count.
+    pub used: u64,
+    /// States that have expired; their slots are taken as others are needed.
+    pub expired: u64,
+    /// Live states forgotten to make room, since the store was made. Above zero it is too small for its keys.
+    pub evicted: u64,
+    /// Memory it may take, in bytes.
+    pub bytes: u64,
 }
 
 /// What kind a store is.
@@ -163,6 +241,8 @@ pub(crate) mod sealed {
 pub enum StoreKind {
     /// Memory of this process.
     Memory,
+    /// Memory shared by the processes of a host.
+    Shared,
     /// One Redis or Valkey server.
     Redis,
     /// The primary that sentinels name.
@@ -172,10 +252,11 @@ pub enum StoreKind {
 }
 
 impl StoreKind {
-    /// The name used in every language: `memory`, `redis`, `sentinel` or `cluster`.
+    /// The name used in every language: `memory`, `shared`, `redis`, `sentinel` or `cluster`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Memory => "memory",
+            Self::Shared => "shared",
             Self::Redis => "redis",
             Self::Sentinel => "sentinel",
             Self::Cluster => "cluster",
@@ -184,7 +265,7 @@ impl StoreKind {
 
     /// Whether a decision may have to wait for somebody, so that a host language's lock should be let go.
     pub const fn blocks(self) -> bool {
-        !matches!(self, Self::Memory)
+        !matches!(self, Self::Memory | Self::Shared)
     }
 }
 
@@ -215,13 +296,27 @@ pub fn open_parsed(dsn: Dsn) -> Result<Arc<dyn Store>> {
 }
 
 /// The default store: what `RATELIMIT_STORE` names, else what `setting` does (a host language's own setting), else
-/// `memory:`.
+/// `shared:`.
 pub fn open_default(setting: Option<&str>) -> Result<Arc<dyn Store>> {
     let variable = std::env::var(DEFAULT_STORE_VARIABLE).ok();
-    match variable.as_deref().into_iter().chain(setting).find(|dsn| !dsn.is_empty()) {
-        Some(dsn) => open(dsn),
-        None => embedded(),
-    }
+    open(variable.as_deref().into_iter().chain(setting).find(|dsn| !dsn.is_empty()).unwrap_or(DEFAULT_STORE))
+}
+
+/// How the stores opened by name are now.
+pub(crate) struct States {
+    pub(crate) open_breakers: u64,
+    pub(crate) idle: u64,
+    /// The shared store in its default place, if it is open.
+    pub(crate) shared: Option<StoreInfo>,
+}
+
+pub(crate) fn states() -> States {
+    // Looked at outside the lock: a shared store counts its slots.
+    let stores: Vec<Arc<dyn Store>> = with_opened(|open| open.by_dsn.values().cloned().collect());
+    let open_breakers = stores.iter().filter(|store| store.breaker() == BreakerState::Open).count();
+    let idle: usize = stores.iter().map(|store| store.idle_connections()).sum();
+    let shared = stores.iter().find(|store| store.kind() == StoreKind::Shared).and_then(|store| store.info());
+    States { open_breakers: open_breakers as u64, idle: idle as u64, shared }
 }
 
 /// Connections that the stores opened by name keep for their next use.
@@ -234,7 +329,22 @@ pub fn memory(max_keys: usize) -> Result<Arc<dyn Store>> {
     Ok(Arc::new(MemoryStore::new(max_keys)?))
 }
 
-/// The store that needs no server.
+/// A store in memory that the processes of this user share: in a file, or in the default place without a path; made with
+/// so many bytes where there is none.
+///
+/// Fails with [`InvalidStore`](crate::ErrorKind::InvalidStore) as [`SharedStore::open`] does, and when `bytes` is not
+/// between 1 MiB and 1 TiB.
+pub fn shared(path: Option<&Path>, bytes: u64) -> Result<Arc<dyn Store>> {
+    let bytes = dsn::shared_bytes("bytes", bytes)?;
+    open_parsed(Dsn::Shared { path: path.map(Path::to_owned), bytes, timeout: dsn::DEFAULT_TIMEOUT })
+}
+
+/// The store that needs no server, for those whose server is away: what `RATELIMIT_STORE` names if that is an embedded
+/// store, else the shared store in its default place, else, where there is no place for it, memory of this process.
 pub(crate) fn embedded() -> Result<Arc<dyn Store>> {
-    open_parsed(Dsn::Memory { max_keys: DEFAULT_MAX_KEYS })
+    let variable = std::env::var(DEFAULT_STORE_VARIABLE).ok();
+    match variable.map(|dsn| dsn.parse()) {
+        Some(Ok(dsn @ (Dsn::Memory { .. } | Dsn::Shared { .. }))) => open_parsed(dsn),
+        _ => open(DEFAULT_STORE).or_else(|_| open_parsed(Dsn::Memory { max_keys: DEFAULT_MAX_KEYS })),
+    }
 }

@@ -63,9 +63,11 @@ final class RateLimitMiddlewareTest extends TestCase
             'Cache-Control' => ['no-store'],
         ], $response->getHeaders());
         self::assertSame([
-            'title' => 'Too Many Requests',
+            'type' => 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+            'title' => 'Request cannot be satisfied as assigned quota has been exceeded',
             'status' => 429,
             'detail' => 'The rate limit of 2 is used up. Try again in 10 seconds.',
+            'violated-policies' => ['default'],
         ], json_decode((string) $response->getBody(), true));
     }
 
@@ -140,7 +142,7 @@ final class RateLimitMiddlewareTest extends TestCase
     public function testAnUnknownStyleIsNamed(): void
     {
         $this->expectException(\InvalidArgumentException::class);
-        $this->expectExceptionMessage('style must be ietf, draft-7, draft-3, x-ratelimit or none, got "x-rate"');
+        $this->expectExceptionMessage('style must be ietf, draft-7, draft-3, x-ratelimit, x-ratelimit-epoch or none, got "x-rate"');
         $this->send($this->middleware(headers: 'x-rate'));
     }
 
@@ -249,7 +251,7 @@ final class RateLimitMiddlewareTest extends TestCase
     public function testAnUnknownSettingForMissingKeysIsNamed(): void
     {
         $this->expectException(\InvalidArgumentException::class);
-        $this->expectExceptionMessage('onMissingKey must be reject, skip or throw, got "ignore"');
+        $this->expectExceptionMessage('onMissingKey must be reject, skip, shared or throw, got "ignore"');
         $this->middleware(onMissingKey: 'ignore');
     }
 

@@ -13,6 +13,9 @@ if (getenv('RATELIMIT_TEST_PSR7') === '2') {
 }
 // Debian's php-nyholm-psr7 brings PSR-7 and PSR-17 along, and no package of Debian's brings PSR-15.
 require_once 'Nyholm/Psr7/autoload.php';
+require_once 'Psr/Log/autoload.php';
+require_once 'Psr/EventDispatcher/autoload.php';
+require_once 'Symfony/Component/RateLimiter/autoload.php';
 require_once __DIR__ . '/Support/psr15.php';
 require_once 'GuzzleHttp/autoload.php';
 require_once 'Psr/EventDispatcher/autoload.php';

@@ -27,5 +27,6 @@ RateLimit\ManualClock
 RateLimit\Policy
 RateLimit\Store
 RateLimit\Decision
+RateLimit\ClientIp
 RateLimit\Limiter
 TokenBucket

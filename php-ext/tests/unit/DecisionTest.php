@@ -173,7 +173,7 @@ final class DecisionTest extends TestCase
 
     public function testAnUnknownFamilyIsRefused(): void
     {
-        $this->expectExceptionObject(new InvalidArgument('style must be ietf, draft-7, draft-3, x-ratelimit or none, got "xml"'));
+        $this->expectExceptionObject(new InvalidArgument('style must be ietf, draft-7, draft-3, x-ratelimit, x-ratelimit-epoch or none, got "xml"'));
         $this->decision()->headers('xml');
     }
 

@@ -97,7 +97,7 @@ final class SeveralTest extends TestCase
         self::assertSame([3, 999], array_map(static fn (Decision $each) => $each->remaining, $decision->each()));
         self::assertSame(['few', 'many'], array_map(static fn (Decision $each) => $each->policy, $decision->each()));
         self::assertEquals([$decision->each()[1]], $decision->each()[1]->each());
-        self::assertSame('"few";r=3;t=60', $decision->headers()['RateLimit']);
+        self::assertSame('"few";r=3;t=60, "many";r=999;t=3600', $decision->headers()['RateLimit']);
         self::assertSame('"many";r=999;t=3600', $decision->each()[1]->headers()['RateLimit']);
     }
 

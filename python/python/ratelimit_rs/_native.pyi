@@ -57,7 +57,7 @@ class Store:
 
     @staticmethod
     def open(dsn: str) -> Store:
-        """The store that a DSN names: `memory:`, `redis://host:6379/0` or `redis+unix:///run/redis.sock`.
+        """The store that a DSN names: `memory:`, `shared:`, `redis://host:6379/0` or `redis+unix:///run/redis.sock`.
 
         The same DSN gives the same store within a process: its connections and its memory are shared. Raises
         `InvalidStore`, naming the part of the DSN that is wrong.
@@ -214,12 +214,12 @@ class Limiter:
     """Decides by one policy or several, with the state in one store.
 
     `policies` is a `Policy` or a list of them: all are charged, or none is, in one atomic step. `store` is None for the
-    default store (the environment variable `RATELIMIT_STORE`, else this process's memory), a DSN, a `Store`, or a
+    default store (the environment variable `RATELIMIT_STORE`, else `shared:`), a DSN, a `Store`, or a
     redis.Redis, of which only the address and the credentials are read. Cheap to build: nothing is sent to the store
     until the first call.
 
     `on_error` says what to answer when the store does not: `throw` raises `StoreUnavailable`, `open` allows, `closed`
-    refuses, `local` decides in this process's memory by the limit divided by `share`; such a decision is `degraded`.
+    refuses, `local` decides in the shared store by the limit divided by `share`; such a decision is `degraded`.
     `hash_keys` stores every key as its hash, keyed with `secret`. `clock` replaces the store's own clock: a
     `ManualClock`, or any object whose `now()` gives seconds since 1970; it is called before any lock is taken.
 

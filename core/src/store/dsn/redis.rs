@@ -12,9 +12,10 @@ use crate::error::{Error, Result};
 const DEFAULT_PORT: u16 = 6379;
 const DEFAULT_SENTINEL_PORT: u16 = 26379;
 const DEFAULT_POOL: usize = 64;
+const DEFAULT_DENY_CACHE: usize = 10_000;
 const MAX_TIMEOUT_SECONDS: f64 = 3600.0;
 
-const OPTIONS: &str = "timeout, connect_timeout, prefix, pool, db, username, password, protocol, client_name, clock; \
+const OPTIONS: &str = "timeout, connect_timeout, prefix, pool, deny_cache, db, username, password, protocol, client_name, clock; \
                        sentinel_username and sentinel_password with redis+sentinel; ca, cert, key, server_name and \
                        insecure with rediss";
 
@@ -45,6 +46,8 @@ pub struct RedisOptions {
     pub client_name: Option<String>,
     /// Whose clock decides.
     pub clock: StoreClock,
+    /// Keys with nothing left that are refused without asking, at most; 0 asks for all.
+    pub deny_cache: usize,
 }
 
 /// Which servers there are, and how the right one for a key is found.
@@ -141,6 +144,7 @@ impl RedisOptions {
             protocol: Protocol::default(),
             client_name: None,
             clock: StoreClock::default(),
+            deny_cache: DEFAULT_DENY_CACHE,
         }
     }
 
@@ -263,6 +267,7 @@ impl RedisOptions {
                 self.connect_timeout = seconds("connect_timeout", number("connect_timeout", &value)?)?;
             }
             "prefix" => self = self.with_prefix(&value)?,
+            "deny_cache" => self.deny_cache = number("deny_cache", &value)?,
             "pool" => self.pool = number("pool", &value)?,
             "db" => self.database = number("database", &value)?,
             "username" => self.username = Some(value),
@@ -357,7 +362,7 @@ impl fmt::Display for Address {
     }
 }
 
-fn seconds(argument: &'static str, seconds: f64) -> Result<Duration> {
+pub(super) fn seconds(argument: &'static str, seconds: f64) -> Result<Duration> {
     if seconds > 0.0 && seconds <= MAX_TIMEOUT_SECONDS {
         // At least a microsecond: the sockets take a limit of zero for none.
         return Ok(Duration::from_secs_f64(seconds).max(Duration::from_micros(1)));

@@ -16,6 +16,9 @@ use super::slot::SLOTS;
 use crate::error::{Error, Result, StoreErrorKind};
 use crate::store::dsn::Address;
 
+/// Nobody who was asked for the map had one.
+pub(super) const NO_MAP: &str = "no node of the cluster tells which has what";
+
 /// The owner of a slot that nobody has.
 const NOBODY: u16 = u16::MAX;
 
@@ -137,12 +140,12 @@ impl Cluster {
                 }
                 Err(error) => {
                     // The next call begins with another.
-                    self.first.fetch_add(1, Ordering::Relaxed);
+                    self.pass_over();
                     last = Some(error);
                 }
             }
         }
-        Err(fault::no_server("no node of the cluster tells which has what", last))
+        Err(fault::no_server(NO_MAP, last))
     }
 
     /// Who can be asked for the map, in the order in which to ask: the known nodes from where the last answer came, then
@@ -155,6 +158,11 @@ impl Cluster {
         let first = self.first.load(Ordering::Relaxed) % candidates.len().max(1);
         candidates.rotate_left(first);
         candidates
+    }
+
+    /// Notes that the node asked first did not answer.
+    pub(super) fn pass_over(&self) {
+        self.first.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Takes over what a node has told; nodes that stay keep their connections.
@@ -221,7 +229,7 @@ fn read_range(range: &Reply, asked: &Address) -> Option<(u16, u16, Address)> {
     (first <= last).then_some((first, last, address))
 }
 
-fn nobody(slot: u16) -> Error {
+pub(super) fn nobody(slot: u16) -> Error {
     Error::unavailable(StoreErrorKind::Loading, format!("no node of the cluster has slot {slot}"))
 }
 

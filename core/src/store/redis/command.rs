@@ -3,15 +3,17 @@
 use smallvec::smallvec;
 
 use super::resp::{self, Reply};
-use crate::algorithm::{MAX_EXACT, MAX_SPAN_US, NEVER_US, Verdict};
+use crate::algorithm::{MAX_EXACT, MAX_SPAN_US, NEVER_US, State, Verdict};
 use crate::clock::MAX_INSTANT_US;
 use crate::error::Result;
 use crate::lua::{self, Machine, Naming, Script};
+use crate::resilience::Snapshot;
 use crate::store::{Action, Charge, Operation, TOKEN_LIFETIME, Verdicts};
 
 /// What a script says.
 pub(super) enum Answer {
-    Verdicts(Verdicts),
+    /// The decision, and where nothing is left what it was made of.
+    Verdicts(Verdicts, Option<Snapshot>),
     /// By the server's time another window of the calendar is on; nothing was done.
     Elsewhen(u64),
 }
@@ -74,19 +76,46 @@ pub(super) fn word(command: &mut Vec<u8>, word: &[u8]) {
 
 /// A script's reply as verdicts, if it can be some.
 pub(super) fn answer(reply: &Reply, operation: &Operation<'_>) -> Option<Answer> {
+    let count = operation.charges.len();
     let bytes = match reply {
-        Reply::Bulk(bytes) if bytes.len() == operation.charges.len() * 40 => bytes,
+        Reply::Bulk(bytes) if bytes.len() == count * 40 => bytes,
+        Reply::Bulk(bytes) if bytes.len() == count * 72 + 8 => {
+            let (verdicts, state) = bytes.split_at(count * 40);
+            return Some(Answer::Verdicts(verdicts_of(verdicts, operation)?, snapshot(state, operation)));
+        }
         &Reply::Integer(now_us) if operation.charges.iter().any(|charge| charge.policy.needs_wall_clock()) => {
             return u64::try_from(now_us).ok().filter(|&now_us| now_us < MAX_INSTANT_US).map(Answer::Elsewhen);
         }
         _ => return None,
     };
+    verdicts_of(bytes, operation).map(|verdicts| Answer::Verdicts(verdicts, None))
+}
+
+fn verdicts_of(bytes: &[u8], operation: &Operation<'_>) -> Option<Verdicts> {
     if let [charge] = operation.charges {
         // The common case, without iterators that the compiler does not see through.
-        return limited(bytes, charge, operation).map(|verdict| Answer::Verdicts(smallvec![verdict]));
+        return limited(bytes, charge, operation).map(|verdict| smallvec![verdict]);
     }
     let verdicts = bytes.chunks_exact(40).zip(operation.charges);
-    verdicts.map(|(bytes, charge)| limited(bytes, charge, operation)).collect::<Option<_>>().map(Answer::Verdicts)
+    verdicts.map(|(bytes, charge)| limited(bytes, charge, operation)).collect()
+}
+
+/// The time of the decision and the states after it; none where they are no such thing.
+fn snapshot(bytes: &[u8], operation: &Operation<'_>) -> Option<Snapshot> {
+    let mut numbers = bytes.chunks_exact(8).map(|bytes| bytes.try_into().map_or(f64::NAN, f64::from_le_bytes));
+    let now_us = exact(numbers.next()?)?;
+    let state = |_: &Charge<'_>| {
+        let words = [signed(numbers.next()?)?, signed(numbers.next()?)?, signed(numbers.next()?)?];
+        Some(State { words, whole_at_us: exact(numbers.next()?)? })
+    };
+    Some(Snapshot { now_us, states: operation.charges.iter().map(state).collect::<Option<_>>()? })
+}
+
+/// A double as the whole number it has to be, of less than 2^53 either way.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::float_cmp)]
+fn signed(number: f64) -> Option<i64> {
+    let whole = number as i64;
+    (whole.unsigned_abs() < MAX_EXACT && whole as f64 == number).then_some(whole)
 }
 
 /// One verdict, within the limit of its policy.

@@ -12,6 +12,7 @@ use super::setup::SetUp;
 use super::stream::{Read, Stream};
 use super::tls::Tls;
 use crate::error::{Error, Result};
+use crate::metrics;
 use crate::store::dsn::Address;
 
 /// A connection unused for longer than this is looked at before it is used: the server may have closed it. Between
@@ -147,6 +148,7 @@ impl Connection {
                         }
                         if last {
                             self.last_used = Instant::now();
+                            metrics::observe(self.last_used.duration_since(self.exchange.0));
                         }
                         return Ok(reply);
                     }

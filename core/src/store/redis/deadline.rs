@@ -39,6 +39,13 @@ impl Deadline {
         Self { started: now, timeout: half.min(self.timeout) / 2, connect_timeout: half.min(self.connect_timeout) / 2 }
     }
 
+    /// That there is nothing left.
+    #[cfg(feature = "tokio")]
+    pub(super) fn passed(&self) -> crate::Error {
+        let whole = self.timeout + self.connect_timeout;
+        crate::Error::unavailable(crate::StoreErrorKind::Timeout, format!("redis did not answer within {whole:?}"))
+    }
+
     /// What is left of the call.
     pub(super) fn left(&self, now: Instant) -> Duration {
         (self.timeout + self.connect_timeout).saturating_sub(now.duration_since(self.started))

@@ -1,5 +1,8 @@
 //! State on Redis or Valkey servers, changed by scripts.
 
+#[cfg(feature = "tokio")]
+mod aio;
+
 mod batch;
 
 mod cluster;
@@ -11,6 +14,8 @@ mod connection;
 mod deadline;
 
 mod fault;
+
+mod knock;
 
 mod node;
 
@@ -50,9 +55,12 @@ use super::{Operation, Store, StoreKind, Verdicts, sealed};
 use crate::clock::{Clock as _, SystemClock};
 use crate::error::{Error, Result, StoreErrorKind};
 use crate::lua::Naming;
+use crate::resilience::{BreakerState, DenyCache};
 
 /// How often a window of the calendar is looked up anew because the server's clock says another one is on.
 const MAX_CORRECTIONS: usize = 3;
+
+const CLOCKS_DISAGREE: &str = "the server's clock and this one's do not agree on a window of the calendar";
 
 /// How often a command is sent on from server to server, or to one again with its script's text.
 const MAX_HOPS: usize = 16;
@@ -68,6 +76,7 @@ const TRY_AGAIN: Duration = Duration::from_millis(5);
 pub struct RedisStore {
     network: Network,
     route: Route,
+    deny_cache: DenyCache,
 }
 
 /// What came of sending a command.
@@ -92,7 +101,7 @@ impl RedisStore {
     pub fn new(options: RedisOptions) -> Result<Self> {
         let tls = options.tls.as_ref().map(Tls::new).transpose()?;
         let network = Network { options, tls };
-        Ok(Self { route: Route::new(&network), network })
+        Ok(Self { route: Route::new(&network), deny_cache: DenyCache::new(network.options.deny_cache), network })
     }
 
     /// Where the servers are and how they are talked to.
@@ -104,8 +113,22 @@ impl RedisStore {
         self.network.options.prefix.as_bytes()
     }
 
-    /// Sends a command to where its key is, and on from there as the servers say.
+    /// Sends a command to where its key is, unless that server has kept too many waiting.
     fn call<R>(
+        &self,
+        key: Option<&[u8]>,
+        deadline: &Deadline,
+        encode: impl Fn(&mut Vec<u8>, Naming) -> Result<()>,
+        read: impl Fn(Reply) -> Option<R>,
+    ) -> Result<R> {
+        self.route.admit(key, &self.network)?;
+        let outcome = self.send_on(key, deadline, encode, read);
+        self.route.note(key, outcome.as_ref().err());
+        outcome
+    }
+
+    /// Sends a command to where its key is, and on from there as the servers say.
+    fn send_on<R>(
         &self,
         key: Option<&[u8]>,
         deadline: &Deadline,
@@ -122,7 +145,10 @@ impl RedisStore {
             match sent {
                 Ok(Sent::Done(result)) => return Ok(result),
                 Ok(Sent::Refused(error)) => return Err(error),
-                Ok(Sent::Elsewhere(redirect)) => target = self.follow(&redirect, target, &mut way, deadline)?,
+                Ok(Sent::Elsewhere(Redirect::Later)) if deadline.left(Instant::now()) >= TRY_AGAIN * 2 => {
+                    thread::sleep(TRY_AGAIN);
+                }
+                Ok(Sent::Elsewhere(redirect)) => (target, way) = self.sent_on(&redirect, target, way)?,
                 Err(Failure::Unknown(error)) => {
                     self.route.doubt(&error);
                     return Err(error);
@@ -140,35 +166,19 @@ impl RedisStore {
     }
 
     /// Where a command goes next, and how.
-    fn follow<'a>(
-        &'a self,
-        redirect: &Redirect,
-        target: Target<'a>,
-        way: &mut Way,
-        deadline: &Deadline,
-    ) -> Result<Target<'a>> {
-        let (next, next_way) = match redirect {
-            Redirect::Text => (Some(target), Way { naming: Naming::Text, ..*way }),
-            Redirect::Moved { slot, address } => {
-                (self.route.moved(*slot, address, &self.network), Way { naming: Naming::Sha, asking: false })
-            }
-            Redirect::Ask { address } => {
-                (self.route.at(address, &self.network), Way { naming: Naming::Sha, asking: true })
-            }
+    fn sent_on<'a>(&'a self, redirect: &Redirect, target: Target<'a>, way: Way) -> Result<(Target<'a>, Way)> {
+        let anew = |asking| Way { naming: Naming::Sha, asking };
+        let (next, way) = match redirect {
+            Redirect::Text => (Some(target), Way { naming: Naming::Text, ..way }),
+            Redirect::Moved { slot, address } => (self.route.moved(*slot, address, &self.network), anew(false)),
+            Redirect::Ask { address } => (self.route.at(address, &self.network), anew(true)),
             Redirect::Later => {
-                if deadline.left(Instant::now()) < TRY_AGAIN * 2 {
-                    let why = "the slot of the key is being moved to another node";
-                    return Err(Error::unavailable(StoreErrorKind::Loading, why));
-                }
-                thread::sleep(TRY_AGAIN);
-                (Some(target), *way)
+                let why = "the slot of the key is being moved to another node";
+                return Err(Error::unavailable(StoreErrorKind::Loading, why));
             }
         };
-        *way = next_way;
-        next.ok_or_else(|| {
-            let why = "the server is a node of a cluster: name it with redis+cluster:// instead of redis://";
-            Error::unavailable(StoreErrorKind::Protocol, why)
-        })
+        let why = "the server is a node of a cluster: name it with redis+cluster:// instead of redis://";
+        next.map(|next| (next, way)).ok_or_else(|| Error::unavailable(StoreErrorKind::Protocol, why))
     }
 
     /// Decides within a deadline that is running already.
@@ -192,11 +202,14 @@ impl RedisStore {
                 answer => answer,
             };
             match answer? {
-                Answer::Verdicts(verdicts) => return Ok(verdicts),
+                Answer::Verdicts(verdicts, snapshot) => {
+                    self.deny_cache.learn(operation, snapshot.as_ref());
+                    return Ok(verdicts);
+                }
                 Answer::Elsewhen(server_us) => now_us = server_us,
             }
         }
-        Err(Error::internal("the server's clock and this one's do not agree on a window of the calendar"))
+        Err(Error::internal(CLOCKS_DISAGREE))
     }
 
     /// The operation at the time it is decided at: the caller's, where the server is not to be asked for its own.
@@ -266,6 +279,11 @@ fn calendar_time(operation: &Operation<'_>) -> u64 {
 }
 
 impl Store for RedisStore {
+    #[cfg(feature = "tokio")]
+    fn asynchronous(&self) -> Option<&dyn super::AsyncStore> {
+        Some(self)
+    }
+
     fn decide(&self, operation: &Operation<'_>) -> Result<Verdicts> {
         self.decide_within(&self.timed(operation), &Deadline::start(&self.network.options))
     }
@@ -274,7 +292,12 @@ impl Store for RedisStore {
         self.decide_in_batch(operations)
     }
 
+    fn refusal(&self, operation: &Operation<'_>) -> Option<Verdicts> {
+        self.deny_cache.refusal(&self.timed(operation))
+    }
+
     fn reset(&self, key: &[u8]) -> Result<()> {
+        self.deny_cache.forget(key);
         self.call(
             Some(key),
             &Deadline::start(&self.network.options),
@@ -302,6 +325,10 @@ impl Store for RedisStore {
 
     fn kind(&self) -> StoreKind {
         self.route.kind()
+    }
+
+    fn breaker(&self) -> BreakerState {
+        self.route.breaker_state()
     }
 
     fn idle_connections(&self) -> usize {

@@ -4,10 +4,12 @@ use std::time::Instant;
 
 use super::connection::{Connection, Failure};
 use super::deadline::Deadline;
+use super::knock::knock;
 use super::pool::Pool;
 use super::setup::SetUp;
 use super::tls::Tls;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::resilience::{Breaker, BreakerState};
 use crate::store::dsn::{Address, RedisOptions};
 
 /// How all servers of one store are talked to.
@@ -23,12 +25,37 @@ pub(super) struct Node {
     pub(super) address: Address,
     pub(super) pool: Pool,
     /// Whether a new connection has to make sure that it leads to a primary.
-    of_primary: bool,
+    pub(super) of_primary: bool,
+    breaker: Breaker,
+    /// The connection that calls which do not block share.
+    #[cfg(feature = "tokio")]
+    pub(super) shared: super::aio::node::Shared,
 }
 
 impl Node {
     pub(super) fn new(address: Address, network: &Network, of_primary: bool) -> Self {
-        Self { address, pool: Pool::new(network.options.pool), of_primary }
+        Self {
+            address,
+            pool: Pool::new(network.options.pool),
+            of_primary,
+            breaker: Breaker::new(),
+            #[cfg(feature = "tokio")]
+            shared: super::aio::node::Shared::default(),
+        }
+    }
+
+    /// Fails where the server has kept too many waiting to be asked now.
+    pub(super) fn admit(&self, network: &Network) -> Result<()> {
+        self.breaker.admit(&Redis(&self.address), || knock(&self.address, network))
+    }
+
+    /// Takes note of how a call to it has ended.
+    pub(super) fn note(&self, error: Option<&Error>) {
+        self.breaker.note(error);
+    }
+
+    pub(super) fn breaker_state(&self) -> BreakerState {
+        self.breaker.state()
     }
 
     /// A pooled connection that is good, if there is one.
@@ -68,5 +95,14 @@ impl Node {
         let result = exchanges(&mut connection, Instant::now())?;
         self.pool.put(connection);
         Ok(result)
+    }
+}
+
+/// A server as errors call it.
+struct Redis<'a>(&'a Address);
+
+impl std::fmt::Display for Redis<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "redis at {}", self.0)
     }
 }

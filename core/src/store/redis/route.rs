@@ -9,6 +9,7 @@ use super::node::{Network, Node};
 use super::sentinel::Sentinel;
 use super::slot;
 use crate::error::{Error, ErrorKind, Result, StoreErrorKind};
+use crate::resilience::BreakerState;
 use crate::store::StoreKind;
 use crate::store::dsn::{Address, Servers};
 
@@ -54,6 +55,39 @@ impl Route {
             Self::One(_) => StoreKind::Redis,
             Self::Sentinel(_) => StoreKind::Sentinel,
             Self::Cluster(_) => StoreKind::Cluster,
+        }
+    }
+
+    /// The server for a key as far as is known without asking anybody, be it by what was said long ago.
+    pub(super) fn last_target(&self, key: &[u8]) -> Option<Target<'_>> {
+        match self {
+            Self::One(node) => Some(Target::Fixed(node)),
+            Self::Sentinel(sentinel) => sentinel.last().map(Target::Found),
+            Self::Cluster(cluster) => cluster.owner(slot::of(key)).map(Target::Found),
+        }
+    }
+
+    /// Fails where the server for a key has kept too many waiting to be asked now.
+    pub(super) fn admit(&self, key: Option<&[u8]>, network: &Network) -> Result<()> {
+        // What concerns no key is for those who want to know how the server is.
+        key.and_then(|key| self.last_target(key)).map_or(Ok(()), |target| target.admit(network))
+    }
+
+    /// Takes note of how a call for a key has ended.
+    pub(super) fn note(&self, key: Option<&[u8]>, error: Option<&Error>) {
+        if let Some(target) = key.and_then(|key| self.last_target(key)) {
+            target.note(error);
+        }
+    }
+
+    pub(super) fn breaker_state(&self) -> BreakerState {
+        match self {
+            Self::One(node) => node.breaker_state(),
+            Self::Sentinel(sentinel) => sentinel.last().map_or(BreakerState::Closed, |node| node.breaker_state()),
+            Self::Cluster(cluster) => {
+                let states = cluster.nodes().into_iter().map(|node| node.breaker_state());
+                states.max().unwrap_or(BreakerState::Closed)
+            }
         }
     }
 

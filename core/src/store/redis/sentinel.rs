@@ -13,7 +13,7 @@ use super::node::{Network, Node};
 use super::redirect::of_host;
 use super::resp::{Expected, Reply};
 use super::setup::SetUp;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::store::dsn::{Address, Protocol, Secret};
 
 /// Which sentinels there are, and what they have said last.
@@ -75,22 +75,37 @@ impl Sentinel {
 
     /// Asks the sentinels in turn until one names a primary.
     fn find(&self, network: &Network, deadline: &Deadline) -> Result<Arc<Node>> {
-        let (count, first) = (self.sentinels.len(), self.first.load(Ordering::Relaxed));
         let mut last = None;
-        for index in (0..count).map(|step| (first + step) % count) {
+        for (index, address) in self.in_order() {
             // One that hangs leaves time for another.
             let limit = deadline.of_connecting(Instant::now()) / 2;
-            match self.ask(&self.sentinels[index], network, deadline, limit) {
-                Ok(Some(address)) => {
-                    self.first.store(index, Ordering::Relaxed);
-                    return Ok(self.named(address, network));
+            match self.ask(address, network, deadline, limit) {
+                Ok(Some(found)) => {
+                    self.believe(index);
+                    return Ok(self.named(found, network));
                 }
                 Ok(None) => {}
                 Err(error) => last = Some(error),
             }
         }
-        let what = format!("none of the {count} sentinels names a primary for {:?}", self.master);
-        Err(fault::no_server(&what, last))
+        Err(self.nobody(last))
+    }
+
+    /// The sentinels by number, in the order in which to ask: the one that answered last comes first.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (usize, &Address)> {
+        let (count, first) = (self.sentinels.len(), self.first.load(Ordering::Relaxed));
+        (0..count).map(move |step| (first + step) % count).map(|index| (index, &self.sentinels[index]))
+    }
+
+    /// Notes which sentinel has answered.
+    pub(super) fn believe(&self, index: usize) {
+        self.first.store(index, Ordering::Relaxed);
+    }
+
+    /// No sentinel has named a primary.
+    pub(super) fn nobody(&self, last: Option<Error>) -> Error {
+        let (count, master) = (self.sentinels.len(), &self.master);
+        fault::no_server(&format!("none of the {count} sentinels names a primary for {master:?}"), last)
     }
 
     /// The node at the address that a sentinel has named; the known one keeps its connections.

@@ -51,6 +51,12 @@ impl Tls {
         ClientConnection::new(self.config.clone(), self.name_of(address)?).map_err(io::Error::other)
     }
 
+    /// The configuration, for connections that are driven elsewhere.
+    #[cfg(feature = "tokio")]
+    pub(super) fn config(&self) -> Arc<ClientConfig> {
+        self.config.clone()
+    }
+
     /// The name that the certificate of the server at `address` has to bear.
     pub(super) fn name_of(&self, address: &Address) -> io::Result<ServerName<'static>> {
         match (&self.server_name, address) {

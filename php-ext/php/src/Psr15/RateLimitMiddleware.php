@@ -4,13 +4,18 @@ declare(strict_types=1);
 
 namespace RateLimit\Psr15;
 
+use Psr\EventDispatcher\EventDispatcherInterface;
 use Psr\Http\Message\ResponseFactoryInterface;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
-use RateLimit\Decision;
+use Psr\Log\LoggerInterface;
+use RateLimit\ClientIp;
+use RateLimit\Http\Caller;
+use RateLimit\Http\Gate;
 use RateLimit\Http\KeyResolver;
+use RateLimit\Http\Unidentified;
 use RateLimit\Limiter;
 
 /**
@@ -23,7 +28,7 @@ use RateLimit\Limiter;
  *
  *     new RateLimitMiddleware(
  *         new Limiter(Policy::tokenBucket(100, 100, 60)),
- *         fn (ServerRequestInterface $request) => $request->getServerParams()['REMOTE_ADDR'] ?? null,
+ *         new ClientIp(trustedProxies: ['10.0.0.0/8']),
  *         $responseFactory,
  *     );
  *
@@ -31,97 +36,79 @@ use RateLimit\Limiter;
  */
 final class RateLimitMiddleware implements MiddlewareInterface
 {
-    private readonly \Closure $key;
-    private readonly ?\Closure $cost;
+    private readonly Gate $gate;
 
     /**
+     * @param Limiter|callable(ServerRequestInterface): ?Limiter $limiter one for all requests, or the one for a request,
+     *     such as by its route; null lets it pass unlimited
      * @param KeyResolver|callable(ServerRequestInterface): (string|int|\Stringable|array<string, string>|null) $key
      *     whose budget a request spends; an array gives each policy its own key, by the policy's name
-     * @param string $headers the family of headers: `ietf`, `draft-7`, `draft-3`, `x-ratelimit`, or `none` for
-     *     `Retry-After` alone
+     * @param string $headers the family of headers: `ietf`, `draft-7`, `draft-3`, `x-ratelimit`, `x-ratelimit-epoch`,
+     *     or `none` for `Retry-After` alone
      * @param string $onMissingKey what to do when the key is null or '', which would make one budget of all callers
-     *     that cannot be told apart: `reject` answers 403, `skip` lets the request pass unlimited, `throw` throws a
-     *     \RuntimeException
+     *     that cannot be told apart: `reject` answers 403, `skip` lets the request pass unlimited, `shared` gives such
+     *     requests one budget on purpose, `throw` throws a \RuntimeException
      * @param (callable(ServerRequestInterface): int)|null $cost units that a request takes, at least 1; 1 without it
-     * @throws \InvalidArgumentException when $onMissingKey is none of these; the first answer, when $headers is not
+     * @param (callable(ServerRequestInterface): bool)|null $skip whether a request passes unlimited
+     * @param (callable(ResponseInterface, ServerRequestInterface): int)|null $after what a request has cost after all, 0
+     *     or more, such as 1 for a failed login and 0 for others; see {@see Gate}
+     * @param string $body of a refusal: `problem`, `json` or `none`
+     * @param ?string $type of the problem, such as `abnormal-usage-detected`; without it `quota-exceeded`
+     * @param ?LoggerInterface $logger hears of the first request that does not say who is calling
+     * @param ?EventDispatcherInterface $events hears of it, too, as an {@see \RateLimit\Http\IdentityMissing}
+     * @throws \InvalidArgumentException when $onMissingKey is none of these; the first answer, when $headers, $body or
+     *     $type is not
      */
     public function __construct(
-        private readonly Limiter $limiter,
+        Limiter|callable $limiter,
         callable|KeyResolver $key,
         private readonly ResponseFactoryInterface $responses,
         private readonly string $headers = 'ietf',
         private readonly string $onMissingKey = 'reject',
         ?callable $cost = null,
+        ?callable $skip = null,
+        ?callable $after = null,
+        private readonly string $body = 'problem',
+        private readonly ?string $type = null,
+        ?LoggerInterface $logger = null,
+        ?EventDispatcherInterface $events = null,
     ) {
-        if (!in_array($onMissingKey, ['reject', 'skip', 'throw'], true)) {
-            throw new \InvalidArgumentException("onMissingKey must be reject, skip or throw, got \"$onMissingKey\"");
-        }
-        $this->key = $key instanceof KeyResolver ? $key->resolve(...) : $key(...);
-        $this->cost = $cost === null ? null : $cost(...);
+        $caller = new Caller($key, $onMissingKey, $logger, $events);
+        $this->gate = new Gate($limiter, $caller, $cost, $skip, $after, $logger);
     }
 
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
-        $key = self::checked(($this->key)($request));
-        if ($key === null) {
-            return match ($this->onMissingKey) {
-                'reject' => $this->problem(403, 'Forbidden', 'The request does not say who is calling.', []),
-                'skip' => $handler->handle($request),
-                'throw' => throw new \RuntimeException('The key of a request was null or empty, so nobody could be limited.'),
-            };
+        try {
+            $admission = $this->gate->ask($request);
+        } catch (Unidentified $missing) {
+            return $this->onMissingKey === 'throw' ? throw $missing : $this->answer(ClientIp::unidentified($this->body));
         }
-        $decision = $this->limiter->allow($key, $this->cost === null ? 1 : ($this->cost)($request));
-        if (!$decision->allowed) {
-            return $this->refusal($decision);
+        if ($admission === null) {
+            return $handler->handle($request);
+        }
+        $refusal = $admission->decision()->refusal($this->headers, $this->body, $this->type);
+        if ($refusal !== null) {
+            return $this->answer($refusal);
         }
         $response = $handler->handle($request);
-        foreach ($decision->headers($this->headers) as $name => $value) {
+        $this->gate->settle($admission, $response, $request);
+        foreach ($admission->headers($this->headers) as $name => $value) {
             $response = $response->hasHeader($name) ? $response : $response->withHeader($name, $value);
         }
 
         return $response;
     }
 
-    private function refusal(Decision $decision): ResponseInterface
+    /** @param array{status: int, headers: array<string, string>, body: string} $answer */
+    private function answer(array $answer): ResponseInterface
     {
-        $fields = $decision->headers($this->headers);
-        $when = match (true) {
-            !isset($fields['Retry-After']) => 'No wait will help.',
-            $fields['Retry-After'] === '1' => 'Try again in 1 second.',
-            default => "Try again in {$fields['Retry-After']} seconds.",
-        };
-
-        return $decision->source === 'fail_closed'
-            ? $this->problem(503, 'Service Unavailable', "Requests cannot be counted at the moment. $when", $fields)
-            : $this->problem(429, 'Too Many Requests', "The rate limit of {$decision->limit} is used up. $when", $fields);
-    }
-
-    /** @param array<string, string> $fields */
-    private function problem(int $status, string $title, string $detail, array $fields): ResponseInterface
-    {
-        $response = $this->responses->createResponse($status, $title);
-        $fields += ['Content-Type' => 'application/problem+json', 'Cache-Control' => 'no-store'];
-        foreach ($fields as $name => $value) {
+        $response = $this->responses->createResponse($answer['status']);
+        foreach ($answer['headers'] as $name => $value) {
             $response = $response->withHeader($name, $value);
         }
-        $body = ['title' => $title, 'status' => $status, 'detail' => $detail];
-        $response->getBody()->write(json_encode($body, JSON_THROW_ON_ERROR));
+        $response->getBody()->write($answer['body']);
 
         return $response;
-    }
-
-    /** The key as the limiter takes it; null when it, or one of its parts, names nobody. */
-    private static function checked(mixed $key): string|array|null
-    {
-        if (is_array($key)) {
-            $parts = array_map(self::checked(...), $key);
-
-            return $parts === [] || in_array(null, $parts, true) ? null : $parts;
-        }
-        if ($key !== null && !is_string($key) && !is_int($key) && !$key instanceof \Stringable) {
-            throw new \TypeError('key must give a string, an int, an array of them or null, got ' . get_debug_type($key));
-        }
-
-        return (string) $key === '' ? null : (string) $key;
     }
 }

@@ -1,0 +1,130 @@
+//! Where everything stands in the region. All of it follows from the number of sets and blocks, so that nothing a file
+//! says can point outside it.
+//!
+//! ```text
+//! header    one page: what the file is, the key of the fingerprints, the state of the log area
+//! registry  one entry per process that has the file open
+//! records   what steps that change several slots write down before they do
+//! runs      one word per block of the log area: whether it is used, by which set, and up to where
+//! sets      one page each: a line with the lock and the journal, a line of tags, 62 slots of a line each
+//! blocks    the log area
+//! ```
+
+use std::ops::Range;
+
+/// Words of a page.
+pub(super) const PAGE: usize = 512;
+
+/// Words of a cache line.
+pub(super) const LINE: usize = 8;
+
+/// Slots of a set.
+pub(crate) const SLOTS: usize = 62;
+
+/// Keys that a set is made for. The number that fall into one scatters by the root of this, and so more than 62 are
+/// some four deviations away.
+const KEYS_PER_SET: usize = 36;
+
+/// Processes that can have a file open at a time.
+pub(crate) const PROCESSES: usize = 4096;
+
+/// Words of a process's entry in the registry.
+pub(crate) const PROCESS: usize = 2;
+
+/// Steps on several slots that can be under way at a time.
+pub(super) const RECORDS: usize = 64;
+
+/// Changes that one step can make.
+pub(super) const CHANGES: usize = 64;
+
+/// Words of a record.
+pub(super) const RECORD: usize = 640;
+
+/// Words of a block of the log area.
+pub(super) const BLOCK: usize = 32;
+
+/// Blocks in which a log of a million grants fits, at least; memory of a process is only taken as it is used.
+const MIN_PRIVATE_BLOCKS: usize = 1 << 17;
+
+const REGISTRY_AT: usize = PAGE;
+const RECORDS_AT: usize = REGISTRY_AT + PROCESSES * PROCESS;
+const RUNS_AT: usize = RECORDS_AT + RECORDS * RECORD;
+
+/// Of a file, so much is the log area.
+const LOG_SHARE: usize = 4;
+
+/// How many sets and blocks there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Sets of 62 slots.
+    pub(crate) sets: usize,
+    /// Blocks of the log area.
+    pub(crate) blocks: usize,
+}
+
+impl Layout {
+    /// For so many keys, with room to spare, so that none is forgotten early.
+    pub(crate) fn for_keys(keys: usize) -> Option<Self> {
+        // One of few sets is full sooner than the average.
+        let sets = if keys <= SLOTS { 1 } else { keys.div_ceil(KEYS_PER_SET).checked_add(1)? };
+        let blocks = keys.max(MIN_PRIVATE_BLOCKS);
+        let layout = Self { sets, blocks };
+        (sets <= u32::MAX as usize / 2 && blocks <= u32::MAX as usize / 2).then_some(layout)
+    }
+
+    /// For a file of so many bytes; `None` when they are too few, or too many to be addressed.
+    pub(crate) fn for_bytes(bytes: u64) -> Option<Self> {
+        let words = usize::try_from(bytes / 8).ok().filter(|words| *words < 1 << 40)?;
+        let left = words.checked_sub(RUNS_AT)?;
+        // A block has a word in front of the sets that says whose it is.
+        let blocks = left / LOG_SHARE / (BLOCK + 1);
+        let layout = Self { sets: 0, blocks };
+        let sets = words.checked_sub(layout.sets_at())?.checked_sub(blocks * BLOCK)? / PAGE;
+        (sets > 0 && blocks > 0 && blocks <= u32::MAX as usize / 2).then_some(Self { sets, blocks })
+    }
+
+    /// Words of the whole region.
+    pub(crate) const fn words(&self) -> usize {
+        self.blocks_at() + self.blocks * BLOCK
+    }
+
+    /// The entry of a process.
+    pub(crate) const fn process(id: usize) -> Range<usize> {
+        let at = REGISTRY_AT + id * PROCESS;
+        at..at + PROCESS
+    }
+
+    /// A record.
+    pub(super) const fn record(index: usize) -> Range<usize> {
+        let at = RECORDS_AT + index * RECORD;
+        at..at + RECORD
+    }
+
+    /// The words that say whose the blocks are.
+    pub(super) const fn runs(&self) -> Range<usize> {
+        RUNS_AT..RUNS_AT + self.blocks
+    }
+
+    /// A set.
+    #[inline]
+    pub(super) const fn set(&self, index: usize) -> Range<usize> {
+        let at = self.sets_at() + index * PAGE;
+        at..at + PAGE
+    }
+
+    /// The blocks.
+    pub(super) const fn block_words(&self) -> Range<usize> {
+        self.blocks_at()..self.blocks_at() + self.blocks * BLOCK
+    }
+
+    #[inline]
+    const fn sets_at(&self) -> usize {
+        (RUNS_AT + self.blocks).next_multiple_of(PAGE)
+    }
+
+    const fn blocks_at(&self) -> usize {
+        self.sets_at() + self.sets * PAGE
+    }
+}
+
+const _: () = assert!(RECORD >= LINE + CHANGES * (LINE + 1));

@@ -1,0 +1,67 @@
+//! A process that works on a store, for tests of several. Its arguments say what it does:
+//!
+//! - `hits DSN POLICY KEY COUNT`: asks so often, once its input has a line, and prints how often it passed;
+//! - `race DSN`: opens the store at once when its input has a line, asks once, and prints `passed` or `refused`;
+//! - `hammer DSN FILE NUMBER`: asks in several ways until it is killed, and keeps count in its part of a file.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt as _;
+use std::time::Instant;
+
+use ratelimit_core::{Call, Limiter, Policy, Result, store};
+use ratelimit_tests::storm::{self, Counts};
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["hits", dsn, policy, key, count] => {
+            let limiter = Limiter::new(Policy::parse(policy)?, store::open(dsn)?)?;
+            wait_for_a_line();
+            let passed = (0..count.parse().expect("a count"))
+                .filter(|_: &u32| limiter.allow(key, 1).expect("a decision").allowed());
+            println!("{}", passed.count());
+        }
+        ["race", dsn] => {
+            wait_for_a_line();
+            let limiter = Limiter::new(Policy::fixed_window(1, 3600.0)?, store::open(dsn)?)?;
+            println!("{}", if limiter.allow("race", 1)?.allowed() { "passed" } else { "refused" });
+        }
+        ["hammer", dsn, file, number] => hammer(dsn, file, number.parse().expect("a number"))?,
+        _ => panic!("what to do with {arguments:?}?"),
+    }
+    Ok(())
+}
+
+fn wait_for_a_line() {
+    std::io::stdin().read_line(&mut String::new()).expect("a line");
+}
+
+fn hammer(dsn: &str, file: &str, number: u64) -> Result<()> {
+    let store = store::open(dsn)?;
+    let [hot, last, pair, log] = storm::limiters(&store)?;
+    let file = OpenOptions::new().write(true).open(file).expect("the file of counts");
+    let mut counts = Counts::default();
+    for round in 0_u64.. {
+        let token = format!("{number}-{round}");
+        let call = match round % 5 {
+            0 => (&hot, Call::allow("hot", 1), &mut counts.hot),
+            1 => (&last, Call::allow("last", 1), &mut counts.last),
+            2 => (&pair, Call::allow("pair", 1), &mut counts.pair),
+            3 => (&pair, Call::allow("pair", 1).token(token.as_bytes()), &mut counts.pair),
+            _ => (&log, Call::allow("log", 1), &mut counts.log),
+        };
+        let started = Instant::now();
+        match call.0.decide(call.1) {
+            Ok(decision) => *call.2 += u64::from(decision.allowed()),
+            Err(_) => counts.errors += 1,
+        }
+        counts.longest_us = counts.longest_us.max(u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX));
+        // A kill at any moment leaves what was written last.
+        file.write_all_at(&counts.to_bytes(), number * Counts::BYTES).expect("a written count");
+        // Others fill the table meanwhile, so that slots are taken and given up all the time.
+        let _ = hot.peek(&token, 1);
+        hot.allow(format!("other-{}", round % 5_000), 1)?;
+    }
+    Ok(())
+}
