@@ -33,6 +33,8 @@ pub mod problem;
 
 pub mod client_ip;
 
+pub mod governor;
+
 pub mod metrics;
 
 pub mod version;

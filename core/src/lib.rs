@@ -41,6 +41,8 @@ pub mod lua;
 
 pub mod http;
 
+pub mod outbound;
+
 pub mod resilience;
 
 pub mod metrics;

@@ -10,8 +10,8 @@ use once_cell::race::OnceBox;
 use crate::algorithm::calendar::Calendar;
 use crate::algorithm::fixed_window::{Placing, no_reservation};
 use crate::algorithm::{
-    Bucket, FixedWindow, Gcra, LeakyBucket, Question, SlidingWindowCounter, SlidingWindowLog, State, TokenBucket,
-    Verdict,
+    Bucket, FixedWindow, Gcra, LeakyBucket, Learnt, MAX_UNITS, Question, SlidingWindowCounter, SlidingWindowLog, State,
+    TokenBucket, Verdict,
 };
 use crate::error::{Error, Result};
 use crate::lua::{self, Machine};
@@ -56,6 +56,8 @@ pub enum Algorithm {
     SlidingWindowLog(SlidingWindowLog),
     /// See [`SlidingWindowCounter`].
     SlidingWindowCounter(SlidingWindowCounter),
+    /// See [`Learnt`]; only a [`Governor`](crate::outbound::Governor) makes them.
+    Learnt(Learnt),
 }
 
 impl Policy {
@@ -136,6 +138,7 @@ impl Policy {
             Algorithm::FixedWindow(it) => Algorithm::FixedWindow(it.divided(share)),
             Algorithm::SlidingWindowLog(it) => Algorithm::SlidingWindowLog(it.divided(share)),
             Algorithm::SlidingWindowCounter(it) => Algorithm::SlidingWindowCounter(it.divided(share)),
+            Algorithm::Learnt(it) => Algorithm::Learnt(it.clone()),
         };
         Ok(Self::new(&self.0.name, algorithm))
     }
@@ -164,6 +167,7 @@ impl Policy {
             Algorithm::FixedWindow(it) => it.limit(),
             Algorithm::SlidingWindowLog(it) => it.limit(),
             Algorithm::SlidingWindowCounter(it) => it.limit(),
+            Algorithm::Learnt(_) => MAX_UNITS,
         }
     }
 
@@ -176,6 +180,7 @@ impl Policy {
             Algorithm::FixedWindow(it) => it.window_us(),
             Algorithm::SlidingWindowLog(it) => it.window_us(),
             Algorithm::SlidingWindowCounter(it) => it.window_us(),
+            Algorithm::Learnt(_) => 0,
         }
     }
 
@@ -193,6 +198,7 @@ impl Policy {
             Algorithm::FixedWindow(_) => "fw",
             Algorithm::SlidingWindowLog(_) => "swl",
             Algorithm::SlidingWindowCounter(_) => "swc",
+            Algorithm::Learnt(_) => "ob",
         }
     }
 
@@ -202,6 +208,7 @@ impl Policy {
             Algorithm::TokenBucket(_) | Algorithm::LeakyBucket(_) | Algorithm::Gcra(_) => Machine::Bucket,
             Algorithm::FixedWindow(_) => Machine::FixedWindow,
             Algorithm::SlidingWindowCounter(_) => Machine::SlidingWindowCounter,
+            Algorithm::Learnt(_) => Machine::Learnt,
             Algorithm::SlidingWindowLog(_) => Machine::SlidingWindowLog,
         }
     }
@@ -240,6 +247,7 @@ impl Policy {
             Algorithm::FixedWindow(it) => it.decide(state, question)?,
             Algorithm::SlidingWindowLog(_) => return Err(Error::internal("a sliding log has no words")),
             Algorithm::SlidingWindowCounter(it) => it.decide(state, question),
+            Algorithm::Learnt(it) => it.decide(state, question),
         })
     }
 
@@ -267,6 +275,7 @@ impl Policy {
             Algorithm::FixedWindow(it) => it.numbers(now_us)?,
             Algorithm::SlidingWindowLog(it) => it.numbers(),
             Algorithm::SlidingWindowCounter(it) => it.numbers(),
+            Algorithm::Learnt(it) => it.numbers(),
         };
         let mut encoded = Vec::new();
         if several {

@@ -30,6 +30,8 @@ mod store;
 
 mod client;
 
+mod outbound;
+
 mod clock;
 
 mod exception;

@@ -10,12 +10,13 @@ use crate::decision::Decision;
 use crate::limiter::Limiter;
 use crate::policy::Policy;
 use crate::store::Store;
-use crate::{exception, info, ini, metrics, token_bucket};
+use crate::{exception, info, ini, metrics, outbound, token_bucket};
 
 #[php_module]
 #[php(startup = start)]
 pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
-    metrics::register(module.name("ratelimit").version(ratelimit_core::VERSION).info_function(info::print))
+    let module = module.name("ratelimit").version(ratelimit_core::VERSION).info_function(info::print);
+    outbound::with_functions(metrics::register(module))
 }
 
 /// Runs once per process, or once per restart of a server that restarts its modules.
@@ -40,6 +41,7 @@ fn start(_type: i32, module: i32) -> i32 {
             class::widen::<Limiter>(verb, 0, OR_ARRAY);
         }
         class::widen::<Store>(c"redis", 0, OR_OBJECT);
+        outbound::register()?;
         if ini::global_token_bucket() {
             token_bucket::register()?;
         }

@@ -38,6 +38,8 @@ mod clock;
 
 mod token_bucket;
 
+mod outbound;
+
 mod key;
 
 mod number;
@@ -65,6 +67,11 @@ mod _native {
     use crate::mailbox::Mailbox;
     #[pymodule_export]
     use crate::metrics::metrics;
+    #[pymodule_export]
+    use crate::outbound::{
+        BucketState, Fail, GlobalLimit, Go, Governor, InvalidRequestLimit, Limit, Observation, Quota, Refuse, Retry,
+        Return, Ticket, Wait, parse_headers,
+    };
     #[pymodule_export]
     use crate::policy::{Policy, restore_policy};
     #[pymodule_export]

@@ -75,5 +75,14 @@ mod tower_layer;
 /// The scripts as texts.
 mod scripts;
 
+/// What responses of real APIs say about their limits.
+mod outbound_headers;
+
+/// Calls to an API, and what its answers do to the next ones.
+mod outbound_governor;
+
+/// What is learnt of an API, on Redis and in the models: the same to the bit.
+mod outbound_stores;
+
 /// Names and numbers that stand in several places and have to agree.
 mod tidy;

@@ -63,7 +63,7 @@ fn the_hash_is_the_servers_and_there_is_one_text_per_machine_and_one_for_several
         assert_eq!(loaded, script.sha(), "{}", script.name());
         hashes.insert(loaded);
     }
-    assert_eq!(hashes.len(), 5);
+    assert_eq!(hashes.len(), 7);
 }
 
 /// A user who may touch the declared keys and no others: whatever a script touched beside them would be refused.

@@ -14,6 +14,8 @@ pub mod gcra;
 
 pub mod fixed_window;
 
+pub mod learnt;
+
 pub mod calendar;
 
 pub mod sliding_window_log;
@@ -26,6 +28,7 @@ pub use bucket::Bucket;
 pub use fixed_window::FixedWindow;
 pub use gcra::Gcra;
 pub use leaky_bucket::LeakyBucket;
+pub use learnt::Learnt;
 pub use sliding_window_counter::SlidingWindowCounter;
 pub use sliding_window_log::{Grant, Grants, SlidingWindowLog};
 pub use token_bucket::TokenBucket;

@@ -17,6 +17,7 @@ pub(crate) enum Machine {
     FixedWindow = 2,
     SlidingWindowCounter = 3,
     SlidingWindowLog = 4,
+    Learnt = 5,
 }
 
 macro_rules! text {
@@ -40,11 +41,11 @@ macro_rules! get {
 }
 
 /// Made on first use without a lock: a child forked in the middle of it would wait for ever.
-static SINGLE: OnceBox<[Script; 4]> = OnceBox::new();
+static SINGLE: OnceBox<[Script; 5]> = OnceBox::new();
 
-static SEVERAL: OnceBox<Script> = OnceBox::new();
+static SEVERAL: OnceBox<[Script; 2]> = OnceBox::new();
 
-fn single() -> &'static [Script; 4] {
+fn single() -> &'static [Script; 5] {
     SINGLE.get_or_init(|| {
         Box::new([
             Script::new("bucket", concat!(text!("single_begin"), get!(), text!("bucket"), text!("single_end"))),
@@ -60,22 +61,39 @@ fn single() -> &'static [Script; 4] {
                 "sliding_window_log",
                 concat!(text!("single_begin"), text!("sliding_window_log"), text!("single_end")),
             ),
+            Script::new("learnt", concat!(text!("single_begin"), get!(), text!("learnt"), text!("single_end"))),
         ])
     })
 }
 
-fn several() -> &'static Script {
+/// The text for several policies, and the one for those among which some are learnt: a script's functions are made anew
+/// in every call, so nobody is given one he does not use.
+fn several() -> &'static [Script; 2] {
     SEVERAL.get_or_init(|| {
-        Box::new(Script::new(
-            "several",
-            concat!(
-                function!("bucket"),
-                function!("fixed_window"),
-                function!("sliding_window_counter"),
-                function!("sliding_window_log"),
-                text!("several")
+        Box::new([
+            Script::new(
+                "several",
+                concat!(
+                    function!("bucket"),
+                    function!("fixed_window"),
+                    function!("sliding_window_counter"),
+                    function!("sliding_window_log"),
+                    "local learnt\n",
+                    text!("several")
+                ),
             ),
-        ))
+            Script::new(
+                "several_learnt",
+                concat!(
+                    function!("bucket"),
+                    function!("fixed_window"),
+                    function!("sliding_window_counter"),
+                    function!("sliding_window_log"),
+                    function!("learnt"),
+                    text!("several")
+                ),
+            ),
+        ])
     })
 }
 
@@ -126,8 +144,8 @@ impl Script {
     }
 
     /// The script for several policies.
-    pub(crate) fn several() -> &'static Self {
-        several()
+    pub(crate) fn several(some_are_learnt: bool) -> &'static Self {
+        &several()[usize::from(some_are_learnt)]
     }
 
     /// The machine it runs, as its file is called.
@@ -164,7 +182,7 @@ fn head(command: &mut Vec<u8>, script: &[u8], keys: usize, arguments: usize) {
 
 /// Every script there is.
 pub fn scripts() -> impl Iterator<Item = &'static Script> {
-    single().iter().chain(std::iter::once(several()))
+    single().iter().chain(several())
 }
 
 /// Appends numbers as one part of a command: little-endian doubles, which the scripts unpack in one go. Every number

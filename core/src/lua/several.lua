@@ -31,7 +31,7 @@ end
 local answers, values, passes, states, lives = { '', '', '' }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }
 -- The policies that are logs, which write what they decide and so are asked what would be before they are asked to.
 local logs = false
-local machines = { bucket, fixed_window, sliding_window_counter, sliding_window_log }
+local machines = { bucket, fixed_window, sliding_window_counter, sliding_window_log, learnt }
 
 local function ask(policy, commit)
   local numbers = ARGV[policy + 1]

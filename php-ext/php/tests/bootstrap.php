@@ -17,6 +17,9 @@ require_once 'Psr/Log/autoload.php';
 require_once 'Psr/EventDispatcher/autoload.php';
 require_once 'Symfony/Component/RateLimiter/autoload.php';
 require_once __DIR__ . '/Support/psr15.php';
+require_once 'GuzzleHttp/autoload.php';
+require_once 'Psr/EventDispatcher/autoload.php';
+require_once 'Psr/Log/autoload.php';
 require_once __DIR__ . '/../autoload.php';
 
 spl_autoload_register(static function (string $class): void {

@@ -1,20 +1,34 @@
 """The native half of `ratelimit_rs`. Private: import from `ratelimit_rs`."""
 
 from asyncio import AbstractEventLoop, Future
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final, Literal, Protocol, TypeVar, final
 
 __all__ = [
+    "BucketState",
     "Decision",
+    "Fail",
+    "GlobalLimit",
+    "Go",
+    "Governor",
+    "InvalidRequestLimit",
+    "Limit",
     "Limiter",
     "ManualClock",
+    "Observation",
     "Policy",
+    "Quota",
     "Refusal",
+    "Refuse",
+    "Retry",
+    "Return",
     "SHARED_KEY",
     "Store",
     "StoreInfo",
+    "Ticket",
     "TokenBucket",
+    "Wait",
     "_ClientIp",
     "_Mailbox",
     "_Waiting",
@@ -28,6 +42,7 @@ __all__ = [
     "begin_step",
     "begin_take",
     "metrics",
+    "parse_headers",
     "restore_decision",
     "restore_policy",
     "unidentified",
@@ -546,3 +561,342 @@ def restore_decision(
     each: list[tuple[bool, int, int, int, int, int, int, str]], policies: list[Policy]
 ) -> Decision:
     """Makes a decision from what pickle kept of it: the numbers of each policy's decision, and the policies."""
+
+# The lines of a response's header, as pairs or as a mapping.
+_Headers = Iterable[tuple[str | bytes, str | bytes]] | Mapping[str, str] | Mapping[bytes, bytes]
+_Scope = Literal["identity", "host", "route", "everything"]
+_Reason = Literal["cooldown", "learning", "quota", "limit", "global", "invalid_requests"]
+
+@final
+class Observation:
+    """What one response told about a remote API's limits. Times are in seconds; what the response did not say is None."""
+
+    @property
+    def limit(self) -> float | None:
+        """Units per window, of the quota that runs out first."""
+    @property
+    def remaining(self) -> float | None:
+        """Units left. Some APIs count in fractions."""
+    @property
+    def reset_after(self) -> float | None:
+        """Until the quota is whole again."""
+    @property
+    def reset_at(self) -> float | None:
+        """The instant of the reset, in seconds since 1970."""
+    @property
+    def retry_after(self) -> float | None:
+        """What `Retry-After`, or what the API has in its place, asks for."""
+    @property
+    def bucket(self) -> str | None:
+        """What the API counts the request under."""
+    @property
+    def scope(self) -> str | None:
+        """Which of the API's limits it is about, in the API's own words."""
+    @property
+    def rate_limited(self) -> bool:
+        """Whether the request was turned away by a rate limit."""
+    @property
+    def is_global(self) -> bool:
+        """Whether the limit is on everything that this identity sends."""
+    @property
+    def wait(self) -> float | None:
+        """How long to wait before sending again; None when it was not turned away, or when nothing says how long."""
+    @property
+    def quotas(self) -> list[Quota]:
+        """Every quota that the response speaks of."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: None  # type: ignore[assignment]
+
+@final
+class Quota:
+    """One of the things that a remote API counts. Times are in seconds."""
+
+    @property
+    def name(self) -> str | None:
+        """What the API calls it."""
+    @property
+    def limit(self) -> float | None:
+        """Units per window."""
+    @property
+    def remaining(self) -> float | None:
+        """Units left."""
+    @property
+    def reset_after(self) -> float | None:
+        """Until it is whole again."""
+    @property
+    def window(self) -> float | None:
+        """The length of its window."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: None  # type: ignore[assignment]
+
+def parse_headers(
+    preset: str, status: int, headers: _Headers, body: bytes | str | None = None, now: float | None = None
+) -> Observation | None:
+    """Reads what a response says about limits; None when it says nothing. Never raises for what a server sent.
+
+    `preset` is the name of an API, such as `github`. `headers` is a list of pairs (or a mapping) of str or bytes; a field
+    on several lines stands there several times. `now` is the client's clock in seconds since 1970, by default this
+    machine's; where the response has a `Date`, instants are counted from that one.
+
+    >>> parse_headers("reddit", 200, [("x-ratelimit-used", "5"), ("x-ratelimit-remaining", "595.0")]).limit
+    600
+    """
+
+@final
+class Limit:
+    """A limit of one's own on requests, by any policy.
+
+    `scope` says whose requests one budget counts: `identity` (each identity on each host), `host`, `route` or
+    `everything`. `applies_to` is a pattern for paths, in which `*` stands for anything, a list of them, or a function of
+    the method and the URL.
+
+    >>> Limit(Policy.sliding_window_log(10, 1), scope="host", applies_to="/v2/*")
+    <ratelimit_rs.outbound.Limit 10/1s log>
+    """
+
+    def __new__(
+        cls,
+        policy: Policy | str,
+        *,
+        scope: _Scope = "identity",
+        applies_to: str | list[str] | Callable[[str, str], bool] | None = None,
+        name: str | None = None,
+    ) -> Limit: ...
+
+@final
+class GlobalLimit:
+    """A limit on everything that one identity sends to a host: at most `limit` requests in any `window` seconds.
+
+    Paths that fit one of `exempt_paths`, in which `*` stands for anything, are neither counted nor held back.
+    """
+
+    def __new__(cls, limit: int, window: float = 1.0, exempt_paths: Sequence[str] = ()) -> GlobalLimit: ...
+
+@final
+class InvalidRequestLimit:
+    """A limit on requests that an API calls invalid, beyond which it shuts the address out: at most `limit` responses of one
+    of `status_codes` in about `window` seconds. Those of one of `ignored_scopes` (None is `shared`) are not counted.
+    """
+
+    def __new__(
+        cls,
+        limit: int = 10000,
+        window: float = 600.0,
+        status_codes: Sequence[int] = (401, 403, 429),
+        ignored_scopes: Sequence[str] | None = None,
+    ) -> InvalidRequestLimit: ...
+
+@final
+class Ticket:
+    """A request on its way. Holds no credential and no URL."""
+
+    @property
+    def attempt(self) -> int:
+        """How often the request has been sent again."""
+    @property
+    def route(self) -> str:
+        """Where it goes, as logs may show it: `GET api.example.com /users/:id`."""
+
+@final
+class Go:
+    """Send the request."""
+
+    @property
+    def ticket(self) -> Ticket:
+        """To be handed to `after`."""
+
+@final
+class Wait:
+    """Sleep for `delay` seconds, then ask `resume`. Nothing has been taken."""
+
+    @property
+    def delay(self) -> float:
+        """In seconds."""
+    @property
+    def reason(self) -> _Reason:
+        """What it waits for: `cooldown`, `learning`, `quota`, `limit`, `global` or `invalid_requests`."""
+    @property
+    def ticket(self) -> Ticket:
+        """To be handed to `resume`."""
+
+@final
+class Refuse:
+    """Do not send the request: the wait would be longer than `max_delay`. Nothing has been taken."""
+
+    @property
+    def delay(self) -> float:
+        """The wait that it would have been, in seconds."""
+    @property
+    def reason(self) -> _Reason:
+        """What it would have waited for."""
+
+@final
+class Return:
+    """Hand the response to the caller."""
+
+    @property
+    def observation(self) -> Observation | None:
+        """What it told about limits."""
+    @property
+    def invalid_limit_reached(self) -> bool:
+        """Whether it was the invalid request after which none is sent for a while."""
+
+@final
+class Retry:
+    """Sleep for `delay` seconds, ask `resume`, and send the request again."""
+
+    @property
+    def delay(self) -> float:
+        """In seconds."""
+    @property
+    def attempt(self) -> int:
+        """Which retry it will be, from 1."""
+    @property
+    def ticket(self) -> Ticket:
+        """To be handed to `resume`."""
+    @property
+    def observation(self) -> Observation | None:
+        """What the response told about limits."""
+    @property
+    def invalid_limit_reached(self) -> bool:
+        """Whether it was the invalid request after which none is sent for a while."""
+
+@final
+class Fail:
+    """Raise an error: the request was refused, and sending it again is not allowed or would take too long."""
+
+    @property
+    def retry_after(self) -> float:
+        """When it might pass, in seconds from now."""
+    @property
+    def is_global(self) -> bool:
+        """Whether everything of this identity is refused."""
+    @property
+    def too_long(self) -> bool:
+        """Whether the wait is longer than `max_delay`, and not the retries used up."""
+    @property
+    def observation(self) -> Observation | None:
+        """What the response told about limits."""
+    @property
+    def invalid_limit_reached(self) -> bool:
+        """Whether it was the invalid request after which none is sent for a while."""
+
+@final
+class BucketState:
+    """What is known of a bucket. Times are in seconds; what is not known is None."""
+
+    @property
+    def limit(self) -> int | None:
+        """Units per window."""
+    @property
+    def remaining(self) -> int | None:
+        """Units left."""
+    @property
+    def reset_after(self) -> float | None:
+        """Until it is whole again."""
+    @property
+    def retry_after(self) -> float:
+        """Until the next request may go; 0 when it may go now."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: None  # type: ignore[assignment]
+
+@final
+class Governor:
+    """Keeps one client of an API under that API's limits; shared by all its threads. Sends nothing and never sleeps.
+
+    `preset` is the name of an API (`github`, `discord`, `openai` …), or `default`, `conservative` or `aggressive` for any
+    that speaks one of the common families of headers; what is not given is taken from it. `store` is where what is
+    learnt is kept, shared by everyone who uses the same one. All times are in seconds.
+
+    A host asks `before`, sleeps and asks `resume` as often as it is told to wait, sends, and tells `after`. The modules
+    `ratelimit_rs.httpx`, `.requests` and `.aiohttp` do that.
+    """
+
+    def __new__(
+        cls,
+        preset: str = "default",
+        *,
+        store: Store | str | _RedisClient | None = None,
+        limits: Iterable[Limit] | None = None,
+        global_limit: GlobalLimit | None = None,
+        invalid_request_limit: InvalidRequestLimit | None = None,
+        max_retries: int | None = None,
+        safety_buffer: float = 1.0,
+        jitter: float = 0.0,
+        max_delay: float | None = None,
+        retry_status_codes: Sequence[int] | None = None,
+        throw_on_rate_limit: bool | None = None,
+        clock: _Clock | None = None,
+        max_store_ttl: float = 86400.0,
+        secret: str | bytes | None = None,
+        strategy: Callable[[int, int, Observation | None], float | None] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Governor: ...
+    def before(
+        self,
+        method: str,
+        url: str,
+        *,
+        authorization: str | bytes | None = None,
+        enabled: bool = True,
+        bucket: str | None = None,
+        identity: str | bytes | None = None,
+        max_delay: float | None = ...,
+        max_retries: int = ...,
+    ) -> Go | Wait | Refuse:
+        """Asks for a request to be sent: Go, Wait or Refuse.
+
+        `authorization` is the value of that header, if there is one: whose budget it is. `identity` takes its place. Only
+        a fingerprint is kept. With `enabled=False` the request goes as if there were no governor; `bucket` is what it is
+        counted under, in place of what its route says; `max_delay` (None: as long as it takes) and `max_retries` take the
+        place of the governor's.
+        """
+    def resume(self, ticket: Ticket) -> Go | Wait | Refuse:
+        """Asks again, after the wait that `before`, `resume` or `after` asked for: Go, Wait or Refuse."""
+    def after(
+        self, ticket: Ticket, status: int, headers: _Headers, body: bytes | str = b""
+    ) -> Return | Retry | Fail:
+        """Tells what came back: Return, Retry or Fail. `headers` and `body` are as `parse_headers` takes them."""
+    def abandon(self, ticket: Ticket) -> None:
+        """Tells that a request failed before any response came, so that others need not wait for what it would have told."""
+    def state(
+        self,
+        method: str,
+        url: str,
+        authorization: str | bytes | None = None,
+        *,
+        identity: str | bytes | None = None,
+        bucket: str | None = None,
+    ) -> BucketState | None:
+        """What is known of the bucket that a request would be taken from; None when nothing is."""
+    def forget(
+        self,
+        method: str,
+        url: str,
+        authorization: str | bytes | None = None,
+        *,
+        identity: str | bytes | None = None,
+        bucket: str | None = None,
+    ) -> None:
+        """Forgets what was learnt of the bucket that a request would be taken from, and what was taken from the limits that
+        apply to it.
+        """
+    def global_budget(
+        self, method: str, url: str, authorization: str | bytes | None = None, *, identity: str | bytes | None = None
+    ) -> BucketState | None:
+        """What is left of the limit on everything, for the identity and host of a request; None without such a limit."""
+    def invalid_request_budget(
+        self, method: str, url: str, authorization: str | bytes | None = None, *, identity: str | bytes | None = None
+    ) -> BucketState | None:
+        """What is left of the limit on invalid requests to the host of a request; None without such a limit."""
+    def reads_body(self, status: int) -> bool:
+        """Whether a response of this status has to be told with its body, since only that says whether it was refused."""
+    @property
+    def preset(self) -> str:
+        """The name of the API it was made for."""
+    @property
+    def blocks(self) -> bool:
+        """Whether asking may take the time of a round trip to a server, so that an event loop should not wait for it."""

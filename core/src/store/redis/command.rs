@@ -6,7 +6,7 @@ use super::resp::{self, Reply};
 use crate::algorithm::{MAX_EXACT, MAX_SPAN_US, NEVER_US, State, Verdict};
 use crate::clock::MAX_INSTANT_US;
 use crate::error::Result;
-use crate::lua::{self, Naming, Script};
+use crate::lua::{self, Machine, Naming, Script};
 use crate::resilience::Snapshot;
 use crate::store::{Action, Charge, Operation, TOKEN_LIFETIME, Verdicts};
 
@@ -22,7 +22,7 @@ pub(super) enum Answer {
 pub(super) fn script_of(operation: &Operation<'_>) -> &'static Script {
     match operation.charges {
         [charge] => Script::of(charge.policy.machine()),
-        _ => Script::several(),
+        charges => Script::several(charges.iter().any(|charge| charge.policy.machine() == Machine::Learnt)),
     }
 }
 
