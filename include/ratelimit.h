@@ -147,9 +147,45 @@ typedef enum {
 } rl_verb;
 
 /**
+ * What to do next.
+ */
+typedef enum {
+  /**
+   * Send the request, then tell `rl_governor_after`.
+   */
+  RL_STEP_SEND = 0,
+  /**
+   * Sleep for `delay_us`, then ask `rl_governor_resume`. Nothing has been taken.
+   */
+  RL_STEP_WAIT,
+  /**
+   * Do not send it: it would have to wait for `delay_us`, which is longer than `max_delay_us`. Nothing has been taken.
+   */
+  RL_STEP_REFUSE,
+  /**
+   * The response is the caller's.
+   */
+  RL_STEP_RETURN,
+  /**
+   * Sleep for `delay_us`, ask `rl_governor_resume`, and send the request again.
+   */
+  RL_STEP_RETRY,
+  /**
+   * The request was refused, and sending it again is not allowed or would take too long; it might pass in `delay_us`.
+   */
+  RL_STEP_FAIL,
+} rl_step;
+
+/**
  * Finds the address of the caller behind proxies that are trusted. May be used from any thread at the same time.
  */
 typedef struct rl_client_ip rl_client_ip;
+
+/**
+ * Keeps one client of an API under that API's limits. Sends nothing and never sleeps. May be used from any thread at the
+ * same time, and after `fork` by parent and child.
+ */
+typedef struct rl_governor rl_governor;
 
 /**
  * Decides by its policies, with the state in its store. May be used from any thread at the same time, and after
@@ -172,6 +208,11 @@ typedef struct rl_policy rl_policy;
  * at the same time, and after `fork` by parent and child.
  */
 typedef struct rl_store rl_store;
+
+/**
+ * A request on its way: one per request. Holds no credential and no URL. Used by one thread at a time.
+ */
+typedef struct rl_ticket rl_ticket;
 
 /**
  * How full a store is that holds its state itself. All zero for a server.
@@ -403,6 +444,85 @@ typedef struct {
    */
   uint64_t now_us;
 } rl_header_options;
+
+/**
+ * Options of a governor. Zero it, set `struct_size`, then what is to differ: zero means what the preset has.
+ */
+typedef struct {
+  /**
+   * `sizeof(rl_governor_options)`. Tells the library which members the program knows.
+   */
+  uint32_t struct_size;
+  /**
+   * How often a request is sent again, 1 to 100; `UINT32_MAX` is never.
+   */
+  uint32_t max_retries;
+  /**
+   * Longer than this nothing waits, in microseconds.
+   */
+  uint64_t max_delay_us;
+  /**
+   * Waited longer than until a reset, in microseconds, up to an hour; `RL_NEVER` is not at all.
+   */
+  uint64_t safety_buffer_us;
+  /**
+   * Every wait is made longer by a random part of itself, up to this one, 0 to 1.
+   */
+  double jitter;
+  /**
+   * Limits of one's own on each identity's requests to a host: pointers to `limits_len` policies, which the governor
+   * copies.
+   */
+  const rl_policy *const *limits;
+  /**
+   * How many.
+   */
+  size_t limits_len;
+  /**
+   * The secret of the fingerprints under which identities are stored, ended by a zero byte; copied.
+   */
+  const char *secret;
+} rl_governor_options;
+
+/**
+ * What a governor says.
+ */
+typedef struct {
+  /**
+   * What to do next.
+   */
+  rl_step step;
+  /**
+   * Which retry it will be, from 1; 0 unless `step` is `RL_STEP_RETRY`.
+   */
+  uint32_t attempt;
+  /**
+   * A wait in microseconds.
+   */
+  uint64_t delay_us;
+  /**
+   * Whether everything of this identity is refused.
+   */
+  bool global;
+  /**
+   * Whether the wait is longer than `max_delay_us`, and not the retries used up.
+   */
+  bool too_long;
+} rl_advice;
+
+/**
+ * One line of a response's header.
+ */
+typedef struct {
+  /**
+   * Its name, ended by a zero byte.
+   */
+  const char *name;
+  /**
+   * Its value, ended by a zero byte.
+   */
+  const char *value;
+} rl_header;
 
 #ifdef __cplusplus
 extern "C" {
@@ -872,6 +992,83 @@ rl_status rl_client_ip_resolve(const rl_client_ip *client_ip,
                                char *buf,
                                size_t len,
                                size_t *needed);
+
+/**
+ * Makes a governor. Asks the store nothing.
+ *
+ * @param preset   The name of an API (`github`, `discord`, `openai` …), or `default`, `conservative` or `aggressive`
+ *                 for any that speaks one of the common families of headers, or both as in `github+conservative`.
+ * @param store    Where what is learnt is kept, shared by everyone who uses it. Kept by the governor.
+ * @param options  `NULL`: the preset's.
+ * @param out      The governor, to be freed with `rl_governor_free`.
+ * @return `RL_ERR_INVALID_ARGUMENT` for an unknown preset or an option out of range.
+ */
+rl_status rl_governor_new(const char *preset,
+                          rl_store *store,
+                          const rl_governor_options *options,
+                          rl_governor **out);
+
+/**
+ * Frees a governor. Nobody may be using it. `NULL` is a no-op; freeing twice is an error of the program that is not
+ * detected.
+ */
+void rl_governor_free(rl_governor *governor);
+
+/**
+ * Asks for a request to be sent: in one step it is taken from everything that counts it, or from nothing.
+ *
+ * @param method         `GET` and the like.
+ * @param url            The absolute URL.
+ * @param authorization  The value of that header: whose budget it is. Only a fingerprint is kept. `NULL`: there is none.
+ * @param ticket         The request's ticket, to be freed with `rl_ticket_free` whatever the advice.
+ * @param out            `RL_STEP_SEND`, `RL_STEP_WAIT` or `RL_STEP_REFUSE`.
+ * @return `RL_ERR_INVALID_ARGUMENT` for a URL that is not absolute; `RL_ERR_STORE_UNAVAILABLE`.
+ */
+rl_status rl_governor_before(rl_governor *governor,
+                             const char *method,
+                             const char *url,
+                             const char *authorization,
+                             rl_ticket **ticket,
+                             rl_advice *out);
+
+/**
+ * Asks again, after the wait of `RL_STEP_WAIT` or `RL_STEP_RETRY`. The advice is as from `rl_governor_before`.
+ *
+ * @return `RL_ERR_INVALID_ARGUMENT` for a ticket that was refused; `RL_ERR_STORE_UNAVAILABLE`.
+ */
+rl_status rl_governor_resume(rl_governor *governor,
+                             rl_ticket *ticket,
+                             rl_advice *out);
+
+/**
+ * Tells what came back.
+ *
+ * @param status       The HTTP status.
+ * @param headers      The lines of the header, `headers_len` of them; those that are no UTF-8 are left out.
+ * @param body         The body or its beginning, `body_len` bytes; of refusals it is needed, since some APIs say only
+ *                     there how long to wait.
+ * @param out          `RL_STEP_RETURN`, `RL_STEP_RETRY` or `RL_STEP_FAIL`.
+ * @return `RL_ERR_INVALID_ARGUMENT` for a ticket that was refused; `RL_ERR_STORE_UNAVAILABLE`.
+ */
+rl_status rl_governor_after(rl_governor *governor,
+                            rl_ticket *ticket,
+                            uint16_t status,
+                            const rl_header *headers,
+                            size_t headers_len,
+                            const uint8_t *body,
+                            size_t body_len,
+                            rl_advice *out);
+
+/**
+ * Tells that a request failed before any response came, so that others need not wait for what it would have told.
+ */
+rl_status rl_governor_abandon(rl_governor *governor,
+                              rl_ticket *ticket);
+
+/**
+ * Frees a ticket. `NULL` is a no-op; freeing twice is an error of the program that is not detected.
+ */
+void rl_ticket_free(rl_ticket *ticket);
 
 /**
  * Writes all metrics as Prometheus text with a zero byte at the end, if there is room for all of it: counters of the
