@@ -142,9 +142,9 @@ const fn are_plain(eight: u64) -> bool {
     const HIGH: u64 = 0x80 * EACH;
     // Without its own high bit no byte carries into the next.
     let low = eight & !HIGH;
-    let printable = low + (0x80 - b'!' as u64) * EACH & !(low + EACH);
-    let no_opening = (low ^ b'{' as u64 * EACH) + (HIGH - EACH);
-    let no_closing = (low ^ b'}' as u64 * EACH) + (HIGH - EACH);
+    let printable = (low + (0x80 - b'!' as u64) * EACH) & !(low + EACH);
+    let no_opening = (low ^ (b'{' as u64 * EACH)) + (HIGH - EACH);
+    let no_closing = (low ^ (b'}' as u64 * EACH)) + (HIGH - EACH);
     !eight & printable & no_opening & no_closing & HIGH == HIGH
 }
 
