@@ -34,7 +34,7 @@ def _governor(governor: Governor | str, options: Mapping[str, Any]) -> Governor:
 
 def _options(request: httpx.Request) -> Mapping[str, Any]:
     # The option is for this transport and not for the next one.
-    options = request.extensions.get("rate_limit", {})
+    options: Mapping[str, Any] = request.extensions.get("rate_limit", {})
     request.extensions = {key: value for key, value in request.extensions.items() if key != "rate_limit"}
     return options
 
