@@ -35,6 +35,11 @@ def python(way: str, port: int, *calls: str) -> list[str]:
     return [sys.executable, str(BENCH / "callers" / "caller.py"), way, str(port), *calls]
 
 
+def python_middleware(way: str) -> list[str]:
+    """The command line of the Python caller for middlewares."""
+    return [sys.executable, str(BENCH / "callers" / "middleware.py"), way]
+
+
 def c(way: str, port: int, *calls: str) -> list[str]:
     """The command line of the C caller."""
     return [str(C_CALLER), way, str(port), *calls]
