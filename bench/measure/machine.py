@@ -33,6 +33,9 @@ def describe(redis: str) -> dict[str, str]:
         "Python": platform.python_version(),
         "redis-py": metadata.version("redis"),
         "limits": metadata.version("limits"),
+        "slowapi": metadata.version("slowapi"),
+        "Flask-Limiter": metadata.version("flask-limiter"),
+        "django-ratelimit": metadata.version("django-ratelimit"),
         "hiredis": _package("libhiredis-dev"),
         "governor": governor,
     }

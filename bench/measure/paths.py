@@ -40,6 +40,11 @@ def awaited(way: str, port: int, tasks: int) -> list[str]:
     return [sys.executable, str(BENCH / "callers" / "awaited.py"), way, str(port), str(tasks)]
 
 
+def python_middleware(way: str) -> list[str]:
+    """The command line of the Python caller for middlewares."""
+    return [sys.executable, str(BENCH / "callers" / "middleware.py"), way]
+
+
 def c(way: str, port: int, *calls: str) -> list[str]:
     """The command line of the C caller."""
     return [str(C_CALLER), way, str(port), *calls]

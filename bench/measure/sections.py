@@ -300,6 +300,30 @@ def event_loop(server: Server) -> Result:
     return result
 
 
+def python_middlewares(_: Server) -> Result:
+    """A request through each middleware, on a store in memory, beside the framework alone and beside its own limiters."""
+    peers = {"starlette": "slowapi", "flask": "flask-limiter", "django": "django-ratelimit"}
+    titles = {"starlette": "Starlette", "flask": "Flask", "django": "Django"}
+    ways = [way for name, peer in peers.items() for way in (name, f"{name}:ours", f"{name}:{peer}")]
+    with callers({way: paths.python_middleware(way) for way in ways}) as turns:
+        times = latency.take_turns(turns, calls=300, rounds=31)
+
+    def added(way: str, name: str) -> list[float]:
+        return [behind - alone for behind, alone in zip(times[way], times[name], strict=True)]
+
+    rows, bars = [], []
+    for name, peer in peers.items():
+        ours, theirs = added(f"{name}:ours", name), added(f"{name}:{peer}", name)
+        us, peers_us, alone = latency.median(ours), latency.median(theirs), latency.median(times[name])
+        title = f"{titles[name]}, what the middleware adds"
+        rows += [
+            beside("HTTP", title, us, "µs", f"what {peer} adds", peers_us),
+            beside("HTTP", title, us, "µs", "a request without", alone),
+        ]
+        bars += [Bar(f"ratelimit, {titles[name]}", us, ours=True), Bar(peer, peers_us)]
+    return Result(rows, [Panel("What a middleware adds to a request from Python, in memory, microseconds", bars)])
+
+
 SECTIONS = {
     "S1": Section("instructions per decision on Redis", "instructions", redis_instructions),
     "S2": Section("latency and system calls of a decision on Redis", "latency", redis_latency),
@@ -309,4 +333,5 @@ SECTIONS = {
     "S7": Section("three policies in one call", "latency", three_policies),
     "HTTP": Section("what a middleware adds to a request, from PHP", "instructions", php_middlewares),
     "asyncio": Section("decisions that are awaited", "asyncio", event_loop),
+    "HTTP-Python": Section("what a middleware adds to a request, from Python", "memory", python_middlewares),
 }

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyBytes, PyString};
 
 use crate::core::http::{self, ForwardedHeader};
 use crate::error::OrRaise as _;
@@ -55,19 +55,27 @@ fn proxies(list: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
 
 /// The lines of a header: an iterable of them, or one alone; an empty one alone is none.
 fn lines(argument: &'static str, given: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<u8>>> {
-    if let Ok(line) = line(argument, given) {
+    if let Some(line) = text(given) {
         return Ok(if line.is_empty() { Vec::new() } else { vec![line] });
     }
-    let wrong = || format!("{argument} must be str, bytes or a list of them, got {}", type_name(given));
-    let items = given.try_iter().map_err(|_| PyTypeError::new_err(wrong()))?;
-    items.map(|item| line(argument, &item?)).collect()
+    let wrong = |_| {
+        let got = type_name(given);
+        PyTypeError::new_err(format!("{argument} must be str, bytes or a list of them, got {got}"))
+    };
+    given.try_iter().map_err(wrong)?.map(|item| line(argument, &item?)).collect()
 }
 
-/// One line. A text that came from a server may hold bytes that are no text, as surrogates; such a line names no address.
+/// One line.
 fn line(argument: &'static str, given: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    if let Ok(text) = given.cast::<PyString>() {
-        return Ok(text.to_string_lossy().into_owned().into_bytes());
-    }
     let wrong = || PyTypeError::new_err(format!("{argument} must be str or bytes, got {}", type_name(given)));
-    bytes(given)?.map(<[u8]>::to_vec).ok_or_else(wrong)
+    text(given).ok_or_else(wrong)
+}
+
+/// The bytes of a `str` or `bytes`. A text that came from a server may hold bytes that are no text, as surrogates: they
+/// name no address, whatever becomes of them.
+fn text(given: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
+    match given.cast::<PyString>() {
+        Ok(text) => Some(text.to_string_lossy().into_owned().into_bytes()),
+        Err(_) => given.cast::<PyBytes>().ok().map(|bytes| bytes.as_bytes().to_vec()),
+    }
 }

@@ -241,3 +241,10 @@ fn a_store_on_a_server_is_asked_without_blocking_and_may_go_away_meanwhile() {
         assert_eq!((response.status().as_u16(), text(response.headers(), "ratelimit")), (200, "\"default\";r=1;t=60"));
     });
 }
+
+#[test]
+fn the_page_shows_what_the_example_does() {
+    let page = include_str!("../../docs/tower.md");
+    let shown = page.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    assert!(shown.len() > 500 && include_str!("../../core/examples/axum.rs").contains(shown));
+}

@@ -27,7 +27,7 @@ const DEFAULT: &str = "default";
 #[php_class]
 #[php(name = "RateLimit\\Outbound\\Governor")]
 pub(crate) struct Governor {
-    governor: outbound::Governor,
+    inner: outbound::Governor,
     /// A clock written in PHP, and the one inside the core's governor that is set by it before each call.
     clock: Option<(Zval, Arc<ManualClock>)>,
     /// Functions of the application's that say whether a limit applies.
@@ -112,7 +112,7 @@ impl Governor {
                 Some((object, inside))
             }
         };
-        Ok(Self { governor, clock, functions })
+        Ok(Self { inner: governor, clock, functions })
     }
 
     #[php(defaults(enabled = true))]
@@ -145,14 +145,14 @@ impl Governor {
             ..Request::new(&method, &url)
         };
         self.ask_application(&method, &url)?;
-        before(self.governor.before(&request), None)
+        before(self.inner.before(&request), None)
     }
 
     pub(crate) fn resume(&self, ticket: &Zval) -> PhpResult<Zval> {
         let ticket = object::<Ticket>("ticket", "RateLimit\\Outbound\\Ticket", ticket)?;
         self.set_clock()?;
         let inner = ticket.0.borrow().clone();
-        before(self.governor.resume(inner), Some(ticket))
+        before(self.inner.resume(inner), Some(ticket))
     }
 
     pub(crate) fn after(
@@ -167,7 +167,7 @@ impl Governor {
         self.set_clock()?;
         let inner = ticket.0.borrow().clone();
         let after = with_response(status, headers, body, |response| {
-            self.governor.after(inner, response).map_err(|error| exception::from_core(&error))
+            self.inner.after(inner, response).map_err(|error| exception::from_core(&error))
         })?;
         let told = Told { observation: after.observation, invalid_limit_reached: after.invalid_limit_reached };
         match after.outcome {
@@ -186,7 +186,7 @@ impl Governor {
         let ticket = object::<Ticket>("ticket", "RateLimit\\Outbound\\Ticket", ticket)?;
         self.set_clock()?;
         let inner = ticket.0.borrow().clone();
-        self.governor.abandon(&inner).map_err(|error| exception::from_core(&error))
+        self.inner.abandon(&inner).map_err(|error| exception::from_core(&error))
     }
 
     pub(crate) fn state(
@@ -238,11 +238,11 @@ impl Governor {
     }
 
     pub(crate) fn reads_body(&self, status: Integer) -> PhpResult<bool> {
-        Ok(self.governor.preset().may_limit_with(status_of(status)?))
+        Ok(self.inner.preset().may_limit_with(status_of(status)?))
     }
 
     pub(crate) fn preset(&self) -> &'static str {
-        self.governor.preset().name()
+        self.inner.preset().name()
     }
 }
 
@@ -265,7 +265,7 @@ impl Governor {
             ..Request::new(&method, &url)
         };
         self.ask_application(&method, &url)?;
-        ask(&self.governor, &request).map_err(|error| exception::from_core(&error))
+        ask(&self.inner, &request).map_err(|error| exception::from_core(&error))
     }
 
     /// Asks what only the application can say: the time, and which limits apply.

@@ -135,7 +135,7 @@ def run(steps: Steps[T]) -> T:
         while True:
             try:
                 answer = call(*arguments)
-                if inspect.isawaitable(answer):
+                if hasattr(answer, "__await__"):
                     raise _asynchronous(call, answer)
             except Exception as error:
                 call, arguments, _ = steps.throw(error)
@@ -153,7 +153,7 @@ async def run_async(steps: Steps[T]) -> T:
         while True:
             try:
                 answer = await asyncio.to_thread(call, *arguments) if blocks else call(*arguments)
-                if inspect.isawaitable(answer):
+                if hasattr(answer, "__await__"):
                     answer = await answer
             except Exception as error:
                 call, arguments, blocks = steps.throw(error)

@@ -19,9 +19,9 @@ try:
 except ImportError as _error:
     raise ImportError("ratelimit_rs.django needs Django: pip install 'ratelimit_rs[django]'") from _error
 
-from . import http
 from ._gate import Admission, Gate, Steps, run, run_async
 from ._native import Refusal
+from .wsgi import WsgiRequest
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -34,22 +34,17 @@ __all__ = ["DjangoRequest", "RateLimitMiddleware", "ratelimit"]
 _View = TypeVar("_View", bound=Callable[..., Any])
 
 
-class DjangoRequest(http.Request):
-    """Django's request, with its attributes for what the application has put there. Lines of a header are joined."""
+class DjangoRequest(WsgiRequest):
+    """Django's request, with its attributes for what the application has put there."""
 
     __slots__ = ()
 
-    @property
-    def peer(self) -> str | None:
-        return self.native.META.get("REMOTE_ADDR") or None
+    def __init__(self, request: HttpRequest) -> None:
+        super().__init__(request.META, request)
 
     @property
     def route(self) -> str:
         return f"{self.native.method} {self.native.path}"
-
-    def lines(self, name: str) -> list[str]:
-        value = self.native.headers.get(name)
-        return [] if value is None else [value]
 
     def attribute(self, name: str) -> Any:
         return getattr(self.native, name, None)

@@ -14,9 +14,9 @@ try:
 except ImportError as _error:
     raise ImportError("ratelimit_rs.flask needs Flask: pip install 'ratelimit_rs[flask]'") from _error
 
-from . import http
 from ._gate import Gate, run
 from ._native import Refusal
+from .wsgi import WsgiRequest
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -29,21 +29,10 @@ __all__ = ["FlaskRequest", "RateLimit"]
 _View = TypeVar("_View", bound=Callable[..., Any])
 
 
-class FlaskRequest(http.Request):
+class FlaskRequest(WsgiRequest):
     """Flask's request, with `flask.g` for what the application has put there."""
 
     __slots__ = ()
-
-    @property
-    def peer(self) -> str | None:
-        return self.native.environ.get("REMOTE_ADDR") or None
-
-    @property
-    def route(self) -> str:
-        return f"{self.native.method} {self.native.script_root}{self.native.path}"
-
-    def lines(self, name: str) -> list[str]:
-        return cast("list[str]", self.native.headers.getlist(name))
 
     def attribute(self, name: str) -> Any:
         return flask.g.get(name)
@@ -103,7 +92,7 @@ class RateLimit:
 
 def _ask(gate: Gate) -> flask.Response | None:
     """The answer to a request that does not go ahead; one that does has its response looked at."""
-    request = FlaskRequest(flask.request)
+    request = FlaskRequest(flask.request.environ, flask.request)
     outcome = run(gate.ask(request))
     if isinstance(outcome, Refusal):
         return flask.Response(outcome.body, outcome.status, outcome.headers)

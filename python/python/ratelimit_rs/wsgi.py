@@ -27,25 +27,29 @@ _App = Callable[[_Environ, _StartResponse], Iterable[bytes]]
 
 
 class WsgiRequest(http.Request):
-    """The environ of a request. The server has joined the lines of a header."""
+    """The environ of a request, or an object with one. The server has joined the lines of a header."""
 
-    __slots__ = ()
+    __slots__ = ("environ",)
+
+    def __init__(self, environ: _Environ, native: Any = None) -> None:
+        super().__init__(environ if native is None else native)
+        self.environ = environ
 
     @property
     def peer(self) -> str | None:
-        return self.native.get("REMOTE_ADDR") or None
+        return self.environ.get("REMOTE_ADDR")
 
     @property
     def route(self) -> str:
-        environ = self.native
+        environ = self.environ
         return f"{environ['REQUEST_METHOD']} {environ.get('SCRIPT_NAME', '')}{environ.get('PATH_INFO', '')}"
 
     def lines(self, name: str) -> list[str]:
-        value = self.native.get(f"HTTP_{name.upper().replace('-', '_')}")
+        value = self.environ.get(f"HTTP_{name.upper().replace('-', '_')}")
         return [] if value is None else [value]
 
     def attribute(self, name: str) -> Any:
-        return self.native.get(name)
+        return self.environ.get(name)
 
 
 class RateLimitMiddleware:
