@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from ratelimit_rs.outbound import (
 )
 
 VECTORS = Path(__file__).parents[2] / "tests" / "vectors" / "headers" / "parse"
+PAGE = Path(__file__).parents[2] / "docs" / "outbound.md"
 URL = "https://api.test/things"
 MEMBERS = ("limit", "remaining", "reset_after", "reset_at", "retry_after", "bucket", "scope", "rate_limited", "wait")
 
@@ -223,13 +225,18 @@ def test_a_clock_of_ones_own_is_asked() -> None:
     assert isinstance(one.before("GET", URL), Go)
 
 
+def test_the_examples_of_the_page_run() -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, str(PAGE), "exec"), {})
+
+
 def test_the_examples_give_what_they_say() -> None:
     names = {name: getattr(ratelimit_rs, name) for name in ratelimit_rs.__all__}
     names |= {name: getattr(ratelimit_rs.outbound, name) for name in ratelimit_rs.outbound.__all__}
-    finder = doctest.DocTestFinder()
     things = [ratelimit_rs.outbound.__doc__, RecordingSleeper.__doc__, request_options.__doc__]
     things += [Governor.__doc__, Limit.__doc__, parse_headers.__doc__]
-    assert finder is not None
     for text in things:
         example = doctest.DocTestParser().get_doctest(text or "", dict(names), "outbound", None, None)
         results = doctest.DocTestRunner(verbose=False).run(example)

@@ -104,8 +104,8 @@ pub struct GlobalLimit {
 }
 
 impl GlobalLimit {
-    /// At most `limit` requests in any `seconds`. Paths that fit an exempt pattern are neither counted nor held back, also
-    /// not by a pause on everything.
+    /// At most `limit` requests in any `seconds`. Paths that fit an exempt pattern are neither counted nor held back,
+    /// also not by a pause on everything.
     pub fn new(limit: i64, seconds: f64, exempt_paths: Vec<String>) -> Result<Self> {
         check_patterns("exempt_paths", &exempt_paths)?;
         // The sliding window is exact: a bucket would let nearly twice as many pass within one window.

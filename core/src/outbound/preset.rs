@@ -107,7 +107,8 @@ presets! {
     IETF = Facts { name: "ietf", family: Family::Ietf, may_limit_with: &[503], ..USUAL };
     /// GitHub: primary limits by resource, secondary limits, 403 or 429.
     GITHUB = Facts {
-        name: "github", family: Family::Github, may_limit_with: &[403, 200], grouping: Grouping::Route, discovers: true, ..USUAL
+        name: "github", family: Family::Github, may_limit_with: &[403, 200], grouping: Grouping::Route,
+        discovers: true, ..USUAL
     };
     /// GitLab.
     GITLAB = Facts { name: "gitlab", family: Family::Gitlab, discovers: true, grouping: Grouping::Route, ..USUAL };
@@ -121,7 +122,8 @@ presets! {
     TWITTER = Facts { name: "twitter", family: Family::Twitter, grouping: Grouping::Route, ..USUAL };
     /// Shopify, REST and GraphQL.
     SHOPIFY = Facts {
-        name: "shopify", family: Family::Shopify, may_limit_with: &[200], refill: Refill::Gradual, discovers: true, ..USUAL
+        name: "shopify", family: Family::Shopify, may_limit_with: &[200], refill: Refill::Gradual,
+        discovers: true, ..USUAL
     };
     /// Slack: a limit per method, told only when it is met.
     SLACK = Facts { name: "slack", family: Family::Slack, grouping: Grouping::Route, ..USUAL };
@@ -142,7 +144,9 @@ presets! {
     /// Azure Resource Manager.
     AZURE_ARM = Facts { name: "azure-arm", family: Family::AzureArm, grouping: Grouping::Route, ..USUAL };
     /// Microsoft Graph and SharePoint.
-    MSGRAPH = Facts { name: "msgraph", family: Family::MsGraph, limits_with: &[429, 503], grouping: Grouping::Route, ..USUAL };
+    MSGRAPH = Facts {
+        name: "msgraph", family: Family::MsGraph, limits_with: &[429, 503], grouping: Grouping::Route, ..USUAL
+    };
     /// Amazon Web Services.
     AWS = Facts { name: "aws", family: Family::Aws, may_limit_with: &[400, 503], grouping: Grouping::Route, ..USUAL };
     /// Google's APIs.

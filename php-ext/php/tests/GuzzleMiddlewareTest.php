@@ -192,6 +192,14 @@ final class GuzzleMiddlewareTest extends TestCase
         self::assertSame([], $this->sleeper->sleeps);
     }
 
+    public function testTheExampleOfThePageRuns(): void
+    {
+        $page = file_get_contents(__DIR__ . '/../../../docs/outbound-guzzle.md');
+        self::assertSame(1, preg_match('/^```php\n(.*?)^```/ms', $page, $match));
+        $client = eval($match[1] . 'return $client;');
+        self::assertInstanceOf(Client::class, $client);
+    }
+
     /** @dataProvider presets */
     public function testThereIsAMiddlewareForEach(string $preset): void
     {
