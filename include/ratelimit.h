@@ -554,9 +554,9 @@ const char *rl_last_error(void);
  * own certificate; `?server_name=` is the name to be certified, and `?insecure=1` takes any certificate.
  *
  * Redis stores take `?timeout=` and `?connect_timeout=` (seconds, 0.2 each), `?prefix=` (of every key, `rl:`), `?pool=`
- * (idle connections kept per server, 64), `?protocol=` (`resp2` or `resp3`), `?client_name=`, and `?clock=caller` for
- * services that refuse `TIME` in scripts. The same DSN names the same store within a process, however often it is
- * opened.
+ * (idle connections kept per server, 64), `?deny_cache=` (used-up keys that are refused without asking, 10000; 0 for
+ * none), `?protocol=` (`resp2` or `resp3`), `?client_name=`, and `?clock=caller` for services that refuse `TIME` in
+ * scripts. The same DSN names the same store within a process, however often it is opened.
  *
  * @param dsn  UTF-8. `NULL`: the environment variable `RATELIMIT_STORE`, and without that `shared:`.
  * @param out  The store, to be freed with `rl_store_free`.

@@ -8,9 +8,10 @@ use super::resp::{self, Expected, Parsed, Reply};
 use super::setup::SetUp;
 use super::slot::SLOTS;
 use super::{cluster, fault, sentinel};
-use crate::algorithm::{MAX_EXACT, NEVER_US};
+use crate::algorithm::{MAX_EXACT, MAX_SPAN_US, MAX_UNITS, NEVER_US, Question, Verb};
 use crate::clock::MAX_INSTANT_US;
 use crate::policy::Policy;
+use crate::resilience::Snapshot;
 use crate::store::dsn::{Address, Protocol};
 use crate::store::{Action, Charge, Operation, Verdicts};
 
@@ -51,7 +52,10 @@ fn check_answers(reply: &Reply) {
     for (charges, token) in [(&charges[..1], None), (&charges[1..2], Some(&b"token"[..])), (&charges[..], None)] {
         let operation = Operation { action: Action::Allow, charges, cost: 1, now_us: None, token };
         match command::answer(reply, &operation) {
-            Some(Answer::Verdicts(verdicts)) => check_verdicts(&verdicts, charges),
+            Some(Answer::Verdicts(verdicts, snapshot)) => {
+                check_verdicts(&verdicts, charges);
+                snapshot.iter().for_each(|snapshot| check_snapshot(snapshot, charges));
+            }
             Some(Answer::Elsewhen(now_us)) => assert!(now_us < MAX_INSTANT_US),
             None => {}
         }
@@ -65,6 +69,22 @@ fn check_verdicts(verdicts: &Verdicts, charges: &[Charge<'_>]) {
         assert_eq!(verdict.allowed, verdict.retry_after_us == 0);
         assert!(verdict.retry_after_us == NEVER_US || verdict.retry_after_us < MAX_EXACT);
         assert!(verdict.reset_after_us < MAX_EXACT && verdict.delay_us < MAX_EXACT);
+    }
+}
+
+/// Whatever a server says that its state is, the model has an answer.
+fn check_snapshot(snapshot: &Snapshot, charges: &[Charge<'_>]) {
+    assert_eq!(snapshot.states.len(), charges.len());
+    for (state, charge) in snapshot.states.iter().zip(charges) {
+        for verb in [Verb::Allow, Verb::Reserve { max_wait_us: MAX_SPAN_US }] {
+            for (later_us, cost) in [(0, 1), (0, MAX_UNITS), (1_000_000, 1)] {
+                let question = Question { now_us: snapshot.now_us + later_us, verb, cost, commit: false };
+                if charge.policy.check_reserves().is_ok() || verb == Verb::Allow {
+                    // A calendar ends; beyond that there is an error.
+                    let _ = charge.policy.decide(&mut Some(*state), &question);
+                }
+            }
+        }
     }
 }
 
