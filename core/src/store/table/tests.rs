@@ -195,7 +195,7 @@ fn what_the_dead_had_taken_of_the_log_area_is_found_again() {
     };
     // Each dies with a block that no slot refers to; there are eight blocks.
     for number in 0..100 {
-        let killed = (0..).find(|&writes| {
+        let killed = (0..10_000).find(|&writes| {
             let done = killed_after(writes, || ask(1_000 * number + writes)).is_some();
             next_owner(&table);
             done

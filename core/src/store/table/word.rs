@@ -29,7 +29,7 @@ pub(crate) mod mortal {
 
     thread_local! {
         /// The writes that are left until this thread dies.
-        static LEFT: Cell<u64> = Cell::new(IMMORTAL);
+        static LEFT: Cell<u64> = const { Cell::new(IMMORTAL) };
     }
 
     const IMMORTAL: u64 = u64::MAX;
