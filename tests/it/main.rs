@@ -27,6 +27,9 @@ mod shared_file;
 /// Processes that share a file, and are killed or stopped.
 mod shared_processes;
 
+/// How much an embedded store holds, and what it forgets first.
+mod table_bounds;
+
 /// What is refused before a store is asked.
 mod arguments;
 

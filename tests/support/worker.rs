@@ -2,6 +2,8 @@
 //!
 //! - `hits DSN POLICY KEY COUNT`: asks so often, once its input has a line, and prints how often it passed;
 //! - `race DSN`: opens the store at once when its input has a line, asks once, and prints `passed` or `refused`;
+//! - `flood DSN POLICY COUNT`: asks once for each of so many keys, and prints the memory it has in use after half of
+//!   them and at the end, in KiB;
 //! - `hammer DSN FILE NUMBER`: asks in several ways until it is killed, and keeps count in its part of a file.
 
 use std::fs::OpenOptions;
@@ -27,6 +29,16 @@ fn main() -> Result<()> {
             let limiter = Limiter::new(Policy::fixed_window(1, 3600.0)?, store::open(dsn)?)?;
             println!("{}", if limiter.allow("race", 1)?.allowed() { "passed" } else { "refused" });
         }
+        ["flood", dsn, policy, count] => {
+            let limiter = Limiter::new(Policy::parse(policy)?, store::open(dsn)?)?;
+            let count: u32 = count.parse().expect("a count");
+            for half in [0..count / 2, count / 2..count] {
+                for number in half {
+                    limiter.allow(format!("key-{number}"), 1)?;
+                }
+                println!("{}", resident_kib());
+            }
+        }
         ["hammer", dsn, file, number] => hammer(dsn, file, number.parse().expect("a number"))?,
         _ => panic!("what to do with {arguments:?}?"),
     }
@@ -35,6 +47,11 @@ fn main() -> Result<()> {
 
 fn wait_for_a_line() {
     std::io::stdin().read_line(&mut String::new()).expect("a line");
+}
+
+fn resident_kib() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("the system's numbers");
+    text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).expect("a number") * 4
 }
 
 fn hammer(dsn: &str, file: &str, number: u64) -> Result<()> {

@@ -8,6 +8,7 @@
 //! while there is another.
 
 mod area;
+mod growth;
 pub(crate) mod layout;
 pub(crate) mod lock;
 mod log;
@@ -39,7 +40,7 @@ use lock::{Locked, Owner};
 use log::Ring;
 use record::Change;
 use set::Set;
-use slot::{Content, Fingerprint, Flags, Kind, Time, fullness};
+use slot::{Content, Fingerprint, Flags, Kind, Place, Time, fullness};
 use word::Word;
 
 /// A region with sets of slots, and who works on it.
@@ -94,18 +95,23 @@ impl<O: Owner> Table<O> {
         };
         let me = self.owner.word(&self.region)?;
         let fingerprint = self.fingerprint(charge.key);
-        let index = fingerprint.set(self.layout.sets);
-        let _locked = self.lock_one(index, me, patience)?;
+        let (index, locked) = self.lock_place(fingerprint.place(), me, patience)?;
         let set = self.set(index);
         // Read under the lock, so that the instants of one key never go back.
         let time = Time::of(operation.now_us, charge.policy.needs_wall_clock());
         let (verb, commit) = operation.action.verb();
         let question = Question { now_us: time.now_us, verb, cost: operation.cost, commit };
+        let slot = set.find(fingerprint);
+        if O::GROWS && slot.is_none() && self.is_crowded(index, 1, time) {
+            let sets = self.sets();
+            drop(locked);
+            self.grow(index, sets, me)?;
+            return self.decide_one(operation, patience);
+        }
         if charge.policy.log().is_some() {
             let part = self.part(charge, (index, fingerprint), time, me, patience);
             return self.decide_log(part, &question, time);
         }
-        let slot = set.find(fingerprint);
         let mut state = slot.and_then(|slot| set.state(slot));
         let verdict = match charge.policy.bucket() {
             // Inlined here, so that it is spared the way through memory.
@@ -118,7 +124,7 @@ impl<O: Owner> Table<O> {
             (Some(slot), Some(state)) => set.update(slot, &content(charge.policy, state, verdict.remaining, time)),
             (slot, state) => {
                 let content = state.as_ref().map(|state| content(charge.policy, state, verdict.remaining, time));
-                self.publish(set, index, slot, fingerprint, content.as_ref(), time)?;
+                self.publish(set, slot, fingerprint, content.as_ref(), time)?;
             }
         }
         Ok(verdict)
@@ -137,16 +143,24 @@ impl<O: Owner> Table<O> {
         let fingerprints: SmallVec<[Fingerprint; 4]> =
             operation.charges.iter().map(|charge| self.fingerprint(charge.key)).collect();
         let token = operation.token.map(|key| self.fingerprint(key));
-        let sets = fingerprints.iter().chain(&token).map(|fingerprint| fingerprint.set(self.layout.sets)).collect();
-        let locked = self.lock_all(sets, me, patience)?;
+        let places: SmallVec<[Place; 4]> = fingerprints.iter().chain(&token).map(|it| it.place()).collect();
+        let locked = self.lock_places(&places, me, patience)?;
         let needs_wall_clock = operation.charges.iter().any(|charge| charge.policy.needs_wall_clock());
         let time = Time::of(operation.now_us, needs_wall_clock);
+        // Each policy may take a slot of the same set, and so may each remembered verdict.
+        let more = 2 * fingerprints.len();
+        if let Some(&crowded) = locked.sets.iter().find(|index| self.is_crowded(**index, more, time)) {
+            let sets = self.sets();
+            drop(locked);
+            self.grow(crowded, sets, me)?;
+            return self.decide_several(operation, patience);
+        }
         if let Some(token) = token
             && let Some(verdicts) = self.remembered(token, operation.charges, time)
         {
             return Ok(verdicts);
         }
-        let places = fingerprints.iter().map(|fingerprint| (fingerprint.set(self.layout.sets), *fingerprint));
+        let places = fingerprints.iter().map(|fingerprint| (self.index(fingerprint.place()), *fingerprint));
         let mut parts: SmallVec<[Part<'_, O>; 4]> = operation
             .charges
             .iter()
@@ -172,7 +186,7 @@ impl<O: Owner> Table<O> {
 
     /// The answer given to a call with this token, if it is remembered.
     fn remembered(&self, token: Fingerprint, charges: &[Charge<'_>], time: Time) -> Option<Verdicts> {
-        let set = self.set(token.set(self.layout.sets));
+        let set = self.set(self.index(token.place()));
         let each = charges.iter().zip(0..).map(|(charge, number)| {
             let content = match set.content(set.find(token.numbered(number))?)? {
                 (Kind::Verdict, content) if content.whole_at_us > time.now_us => content,
@@ -206,7 +220,7 @@ impl<O: Owner> Table<O> {
             None => Held::Words(state_of(before)),
             Some(log) => {
                 let content = before.filter(|(kind, _)| *kind == Kind::Log).map(|(_, content)| content);
-                Held::Log(Ring::open(self, index, me, patience, time, log.limit(), content.as_ref()))
+                Held::Log(Ring::open(self, fingerprint.place(), me, patience, time, log.limit(), content.as_ref()))
             }
         };
         let before = before.map(|(_, content)| content);
@@ -216,7 +230,7 @@ impl<O: Owner> Table<O> {
     fn publish_part(&self, part: &mut Part<'_, O>, remaining: u64, time: Time) -> Result<()> {
         let after = part.after(remaining, time);
         if part.changes(after.as_ref()) {
-            self.publish(self.set(part.set), part.set, part.slot, part.fingerprint, after.as_ref(), time)?;
+            self.publish(self.set(part.set), part.slot, part.fingerprint, after.as_ref(), time)?;
         }
         part.clean_up();
         Ok(())
@@ -226,7 +240,6 @@ impl<O: Owner> Table<O> {
     fn publish(
         &self,
         set: Set<'_>,
-        index: usize,
         slot: Option<usize>,
         fingerprint: Fingerprint,
         content: Option<&Content>,
@@ -236,7 +249,7 @@ impl<O: Owner> Table<O> {
             (Some(slot), Some(content)) => set.update(slot, content),
             (Some(slot), None) => set.remove(slot),
             (None, Some(content)) => {
-                let slot = self.room(set, index, fingerprint, 0, time)?;
+                let slot = self.room(set, fingerprint, 0, time)?;
                 set.insert(slot, fingerprint, content);
             }
             (None, None) => {}
@@ -245,7 +258,7 @@ impl<O: Owner> Table<O> {
     }
 
     /// An empty slot for a key that has none, in a set that is ours.
-    fn room(&self, set: Set<'_>, index: usize, fingerprint: Fingerprint, taken: u64, time: Time) -> Result<usize> {
+    fn room(&self, set: Set<'_>, fingerprint: Fingerprint, taken: u64, time: Time) -> Result<usize> {
         let (slot, is_live) = set.choose(fingerprint, taken, &time).ok_or_else(|| {
             Error::unavailable(StoreErrorKind::Oom, format!("one step changes more than {SLOTS} states of one set"))
         })?;
@@ -253,13 +266,7 @@ impl<O: Owner> Table<O> {
             set.count_eviction();
         }
         if set.is_used(slot) {
-            let old = set.content(slot);
-            set.remove(slot);
-            if let Some((Kind::Log, content)) = old
-                && let Some(block) = log::block_of(&content)
-            {
-                self.free_run(block, index);
-            }
+            self.forget(set, slot);
         }
         Ok(slot)
     }
@@ -283,7 +290,7 @@ impl<O: Owner> Table<O> {
             let in_use = &mut in_use[at(index)];
             let slot = match found {
                 Some(slot) => slot,
-                None => self.room(self.set(index), index, fingerprint, *in_use, time)?,
+                None => self.room(self.set(index), fingerprint, *in_use, time)?,
             };
             *in_use |= 1 << slot;
             Ok(slot)
@@ -302,7 +309,7 @@ impl<O: Owner> Table<O> {
         }
         if let Some(token) = token {
             let lifetime_us = u64::try_from(TOKEN_LIFETIME.as_micros()).unwrap_or(u64::MAX);
-            let set = token.set(self.layout.sets);
+            let set = self.index(token.place());
             for (verdict, number) in verdicts.iter().zip(0..) {
                 let fingerprint = token.numbered(number);
                 let slot = room(set, fingerprint, self.set(set).find(fingerprint))?;
@@ -324,19 +331,23 @@ impl<O: Owner> Table<O> {
     pub(crate) fn reset(&self, key: &[u8], patience: Duration) -> Result<()> {
         let me = self.owner.word(&self.region)?;
         let fingerprint = self.fingerprint(key);
-        let index = fingerprint.set(self.layout.sets);
-        let _locked = self.lock_one(index, me, patience)?;
+        let (index, _locked) = self.lock_place(fingerprint.place(), me, patience)?;
         let set = self.set(index);
         if let Some(slot) = set.find(fingerprint) {
-            let old = set.content(slot);
-            set.remove(slot);
-            if let Some((Kind::Log, content)) = old
-                && let Some(block) = log::block_of(&content)
-            {
-                self.free_run(block, index);
-            }
+            self.forget(set, slot);
         }
         Ok(())
+    }
+
+    /// Makes a slot hold nothing, and frees what it had of the log area.
+    fn forget(&self, set: Set<'_>, slot: usize) {
+        let (place, old) = (set.fingerprint(slot).place(), set.content(slot));
+        set.remove(slot);
+        if let Some((Kind::Log, content)) = old
+            && let Some(block) = log::block_of(&content)
+        {
+            self.free_run(block, place);
+        }
     }
 
     /// Locks a set, as a decision does, and lets it go.
@@ -350,7 +361,7 @@ impl<O: Owner> Table<O> {
         let wall = Time { now_us: SystemClock.now_us(), since_1970: true };
         let bytes = self.region.len() as u64 * 8;
         let mut info = StoreInfo { slots: (self.layout.sets * SLOTS) as u64, used: 0, expired: 0, evicted: 0, bytes };
-        for index in 0..self.layout.sets {
+        for index in 0..self.sets() {
             let set = self.set(index);
             info.evicted = info.evicted.saturating_add(set.evicted());
             for slot in set.tagged() {

@@ -115,6 +115,8 @@ impl Process {
 
 impl Owner for Process {
     const WAITS_FOR_EVER: bool = false;
+    // All of the file is there from the start, and a process may die at any moment.
+    const GROWS: bool = false;
 
     #[inline]
     fn word(&self, region: &[Word]) -> Result<u64> {

@@ -46,6 +46,9 @@ pub(super) const BLOCK: usize = 32;
 /// Blocks in which a log of a million grants fits, at least; memory of a process is only taken as it is used.
 const MIN_PRIVATE_BLOCKS: usize = 1 << 17;
 
+/// Sets that a table which grows has at least; one of fewer would be full sooner than the average.
+pub(super) const MIN_SETS: usize = 4;
+
 const REGISTRY_AT: usize = PAGE;
 const RECORDS_AT: usize = REGISTRY_AT + PROCESSES * PROCESS;
 const RUNS_AT: usize = RECORDS_AT + RECORDS * RECORD;
@@ -63,10 +66,10 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// For so many keys, with room to spare, so that none is forgotten early.
+    /// For so many keys, with room to spare, so that none is forgotten early. Sets become more one at a time, up to a power
+    /// of two.
     pub(crate) fn for_keys(keys: usize) -> Option<Self> {
-        // One of few sets is full sooner than the average.
-        let sets = if keys <= SLOTS { 1 } else { keys.div_ceil(KEYS_PER_SET).checked_add(1)? };
+        let sets = keys.div_ceil(KEYS_PER_SET).max(MIN_SETS).checked_next_power_of_two()?;
         let blocks = keys.max(MIN_PRIVATE_BLOCKS);
         let layout = Self { sets, blocks };
         (sets <= u32::MAX as usize / 2 && blocks <= u32::MAX as usize / 2).then_some(layout)

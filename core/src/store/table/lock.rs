@@ -18,7 +18,7 @@ use std::thread::yield_now;
 use smallvec::SmallVec;
 
 use super::Table;
-use super::slot::Commit;
+use super::slot::{Commit, Place};
 use super::word::Word;
 use crate::error::{Error, Result};
 
@@ -26,6 +26,10 @@ use crate::error::{Error, Result};
 pub(crate) trait Owner: Send + Sync {
     /// Whether waiting has no limit, since every owner lives, or is known at once to be dead.
     const WAITS_FOR_EVER: bool;
+
+    /// Whether the table starts small, and grows as it fills: where memory is taken as it is used, and where no step is
+    /// interrupted but by a fork.
+    const GROWS: bool;
 
     /// The word that this process has locks by; never zero.
     fn word(&self, region: &[Word]) -> Result<u64>;
@@ -43,6 +47,7 @@ pub(crate) struct Threads;
 
 impl Owner for Threads {
     const WAITS_FOR_EVER: bool = true;
+    const GROWS: bool = true;
 
     #[inline]
     fn word(&self, _: &[Word]) -> Result<u64> {
@@ -161,6 +166,30 @@ impl<O: Owner> Table<O> {
         Ok(LockedOne { lock, me })
     }
 
+    /// Locks the set that a key falls into.
+    #[inline]
+    pub(super) fn lock_place(&self, place: Place, me: u64, patience: Duration) -> Result<(usize, LockedOne<'_>)> {
+        loop {
+            let index = self.index(place);
+            let locked = self.lock_one(index, me, patience)?;
+            // It may have moved in the meantime, but not any more.
+            if !O::GROWS || self.index(place) == index {
+                return Ok((index, locked));
+            }
+        }
+    }
+
+    /// Locks the sets that several keys fall into.
+    pub(super) fn lock_places(&self, places: &[Place], me: u64, patience: Duration) -> Result<Locked<'_, O>> {
+        loop {
+            let sets: SmallVec<[usize; 4]> = places.iter().map(|place| self.index(*place)).collect();
+            let locked = self.lock_all(sets.clone(), me, patience)?;
+            if !O::GROWS || places.iter().zip(&sets).all(|(place, set)| self.index(*place) == *set) {
+                return Ok(locked);
+            }
+        }
+    }
+
     /// Locks several sets, in order, so that two who want the same ones do not wait for each other.
     pub(super) fn lock_all(
         &self,
@@ -180,10 +209,16 @@ impl<O: Owner> Table<O> {
         Ok(locked)
     }
 
-    /// Locks a set if nobody has it locked.
-    pub(super) fn try_lock(&self, index: usize, me: u64) -> Option<LockedOne<'_>> {
+    /// Locks the set of a place if nobody who lives has it locked.
+    pub(super) fn try_lock(&self, place: Place, me: u64) -> Option<(usize, LockedOne<'_>)> {
+        let index = self.index(place);
         let lock = self.set(index).lock();
-        lock.compare_exchange(0, me, Acquire, Relaxed).is_ok().then_some(LockedOne { lock, me })
+        if let Err(holder) = lock.compare_exchange(0, me, Acquire, Relaxed) {
+            let is_free = self.owner.is_dead(&self.region, holder) && self.take_over(index, holder, me);
+            is_free.then_some(())?;
+        }
+        let locked = LockedOne { lock, me };
+        (self.index(place) == index).then_some((index, locked))
     }
 
     #[cold]
@@ -251,6 +286,9 @@ impl<O: Owner> Table<O> {
             Commit::Record(record) => self.finish(index, record),
         }
         set.set_commit(Commit::Nothing);
+        if O::GROWS {
+            self.drop_strangers(index);
+        }
     }
 
     /// Takes a lock that belongs to the table as a whole.

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::Table;
 use super::layout::BLOCK;
 use super::lock::Owner;
-use super::slot::{Content, Flags, Kind, Time};
+use super::slot::{Content, Flags, Kind, Place, Time};
 use super::word::Word;
 use crate::algorithm::sliding_window_log::whole_at_us;
 use crate::algorithm::{Grant, Grants, MAX_EXACT};
@@ -28,8 +28,8 @@ const MAX_GRANTS: usize = (1 << INDEX_BITS) - 1;
 /// A ring, as the slot's words describe it.
 pub(super) struct Ring<'a, O: Owner> {
     pub(super) table: &'a Table<O>,
-    /// The set whose slot it belongs to.
-    pub(super) set: usize,
+    /// The place of its key.
+    pub(super) place: Place,
     pub(super) me: u64,
     pub(super) patience: Duration,
     pub(super) time: Time,
@@ -49,7 +49,7 @@ impl<'a, O: Owner> Ring<'a, O> {
     /// The ring that a slot's words describe, or an empty one where they describe none.
     pub(super) fn open(
         table: &'a Table<O>,
-        set: usize,
+        place: Place,
         me: u64,
         patience: Duration,
         time: Time,
@@ -58,9 +58,9 @@ impl<'a, O: Owner> Ring<'a, O> {
     ) -> Self {
         let left = SmallVec::new();
         let mut ring =
-            Self { table, set, me, patience, time, limit, block: None, capacity: 0, head: 0, len: 0, total: 0, left };
+            Self { table, place, me, patience, time, limit, block: None, capacity: 0, head: 0, len: 0, total: 0, left };
         if let Some(block) = content.and_then(block_of)
-            && let Some(blocks) = table.run_length(block, set)
+            && let Some(blocks) = table.run_length(block, place)
         {
             let [_, part, total] = content.map_or([0; 3], |content| content.words.map(i64::cast_unsigned));
             let number = |bits: u64| usize::try_from(bits).unwrap_or(usize::MAX);
@@ -92,7 +92,7 @@ impl<'a, O: Owner> Ring<'a, O> {
             self.left.extend(self.block.take());
         }
         for block in self.left.drain(..) {
-            self.table.free_run(block, self.set);
+            self.table.free_run(block, self.place);
         }
     }
 
@@ -120,7 +120,7 @@ impl<'a, O: Owner> Ring<'a, O> {
         let mut block = None;
         for blocks in [wanted, needed] {
             if self.len < MAX_GRANTS && block.is_none() {
-                block = self.table.allocate_run(blocks, self.set, self.time, self.me, self.patience)?;
+                block = self.table.allocate_run(blocks, self.place, self.time, self.me, self.patience)?;
             }
         }
         let Some((block, blocks)) = block else { return Err(self.no_room()) };

@@ -33,6 +33,7 @@ const MORTAL: u64 = 1;
 
 impl Owner for Mortals {
     const WAITS_FOR_EVER: bool = true;
+    const GROWS: bool = false;
 
     fn word(&self, _: &[Word]) -> Result<u64> {
         Ok(ME.with(Cell::get))

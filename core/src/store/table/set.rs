@@ -231,6 +231,24 @@ impl<'a> Set<'a> {
         (0..SLOTS).filter(move |&slot| tags(slot) >> (slot % 8 * 8) & 0xff != 0 && self.is_used(slot))
     }
 
+    /// Whether so many keys have room without one that counts having to go.
+    pub(super) fn has_room(self, more: usize, time: Time) -> bool {
+        // Tags are zero or have their high bit set, so what this counts are empty ones; two of the last word are no slots.
+        let empty = |tags: u64| (tags.wrapping_sub(ONES) & !tags & HIGHS).count_ones() as usize;
+        let all_empty = (0..LINE).map(|index| empty(self.0[TAGS + index].load(Relaxed))).sum::<usize>();
+        all_empty >= more + (LINE * 8 - SLOTS)
+            || (0..SLOTS).filter(|&slot| self.standing(slot, &time).is_none()).nth(more - 1).is_some()
+    }
+
+    pub(super) fn fingerprint(self, slot: usize) -> Fingerprint {
+        Fingerprint { first: self.word(slot, 0), second: self.word(slot, 1) }
+    }
+
+    /// The words of a slot, to be written by [`write_raw`](Self::write_raw).
+    pub(super) fn read_raw(self, slot: usize) -> [u64; LINE] {
+        std::array::from_fn(|word| self.word(slot, word))
+    }
+
     fn find_empty(self, taken: u64) -> Option<usize> {
         for index in 0..LINE {
             let tags = self.0[TAGS + index].load(Relaxed);

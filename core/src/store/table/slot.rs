@@ -19,18 +19,40 @@ impl From<Hash128> for Fingerprint {
     }
 }
 
+/// Which set a key falls into, in 31 bits; a run of the log area says by them whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place(pub(super) u64);
+
+impl Place {
+    pub(super) const BITS: u32 = 31;
+
+    /// The set, of so many that all are there from the start.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)]
+    pub(super) const fn of_fixed(self, sets: usize) -> usize {
+        // Below `sets`, so nothing is cut off.
+        ((self.0 as u128 * sets as u128) >> Self::BITS) as usize
+    }
+
+    /// The set, of so many by now. When they become one more, the keys of a single set move, some of them, to the new one.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)]
+    pub(super) const fn of_growing(self, sets: usize) -> usize {
+        let doubled = self.0 as usize & (sets.next_power_of_two() - 1);
+        if doubled < sets { doubled } else { doubled & (sets.next_power_of_two() / 2 - 1) }
+    }
+}
+
 impl Fingerprint {
     /// The fingerprint of what belongs to the same key by number. It falls into the same set.
     pub(super) const fn numbered(self, number: u64) -> Self {
         Self { second: self.second.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)), ..self }
     }
 
-    /// The set it falls into.
+    /// The part that says into which set it falls.
     #[inline]
-    #[allow(clippy::cast_possible_truncation)]
-    pub(super) const fn set(self, sets: usize) -> usize {
-        // Below `sets`, so nothing is cut off.
-        ((self.first as u128 * sets as u128) >> 64) as usize
+    pub(super) const fn place(self) -> Place {
+        Place(self.first >> (64 - Place::BITS))
     }
 
     /// The slot it is looked for first.

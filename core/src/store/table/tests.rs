@@ -13,10 +13,11 @@ use crate::store::Action;
 const NOW_US: u64 = 1_700_000_000_000_000;
 
 /// One owner after the other; all before the present one are dead.
-struct Succession(AtomicU64);
+struct Succession<const GROWS: bool = false>(AtomicU64);
 
-impl Owner for Succession {
+impl<const GROWS: bool> Owner for Succession<GROWS> {
     const WAITS_FOR_EVER: bool = true;
+    const GROWS: bool = GROWS;
 
     fn word(&self, _: &[Word]) -> Result<u64> {
         Ok(self.0.load(Ordering::Relaxed))
@@ -45,7 +46,7 @@ impl Step {
         Self { action, policies: policies.to_vec(), cost, token: None }
     }
 
-    fn run(&self, table: &Table<Succession>) -> Verdicts {
+    fn run(&self, table: &Table<impl Owner>) -> Verdicts {
         let charges: Vec<Charge<'_>> =
             self.policies.iter().map(|(policy, key)| Charge { policy, key: key.as_bytes() }).collect();
         let token = self.token.map(str::as_bytes);
@@ -74,7 +75,7 @@ const NAMES: [&str; 9] = ["w:old", "b:old", "l:old", "w:new", "b:new", "l:new", 
 fn table() -> Table<Succession> {
     let layout = Layout { sets: 3, blocks: 64 };
     let region = Region::private(layout.words()).expect("memory");
-    let table = Table::new(region, layout, [1, 2], Succession(AtomicU64::new(1)));
+    let table = Table::new(region, layout, [1, 2], Succession::<false>(AtomicU64::new(1)));
     let world = world();
     for one in &world[..3] {
         // As many grants as the log's first ring holds, so that the next one moves it.
@@ -108,7 +109,7 @@ fn steps() -> Vec<Step> {
     steps
 }
 
-fn next_owner(table: &Table<Succession>) {
+fn next_owner<const GROWS: bool>(table: &Table<Succession<GROWS>>) {
     table.owner.0.fetch_add(1, Ordering::Relaxed);
 }
 
@@ -182,9 +183,9 @@ fn whoever_dies_while_finishing_what_a_dead_one_left_leaves_it_to_the_next() {
 #[test]
 fn what_the_dead_had_taken_of_the_log_area_is_found_again() {
     let log = Policy::sliding_window_log(1_000, 60.0).expect("a policy");
-    let layout = Layout { sets: 3, blocks: 8 };
+    let layout = Layout { sets: 16, blocks: 32 };
     let region = Region::private(layout.words()).expect("memory");
-    let table = Table::new(region, layout, [1, 2], Succession(AtomicU64::new(1)));
+    let table = Table::new(region, layout, [1, 2], Succession::<false>(AtomicU64::new(1)));
     let key = |number: u64| format!("log-{number}");
     let ask = |number: u64| {
         let key = key(number);
@@ -193,9 +194,9 @@ fn what_the_dead_had_taken_of_the_log_area_is_found_again() {
             Operation { action: Action::Allow, charges: &charges, cost: 1, now_us: Some(NOW_US), token: None };
         table.decide(&operation, Duration::MAX).expect("room for one more log")
     };
-    // Each dies with a block that no slot refers to; there are eight blocks.
+    // Each dies with a block that no slot refers to; there are 32 blocks.
     for number in 0..100 {
-        let killed = (0..10_000).find(|&writes| {
+        let killed = (0..1_000).find(|&writes| {
             let done = killed_after(writes, || ask(1_000 * number + writes)).is_some();
             next_owner(&table);
             done
@@ -203,4 +204,49 @@ fn what_the_dead_had_taken_of_the_log_area_is_found_again() {
         assert!(killed.is_some_and(|writes| writes > 3));
     }
     assert_eq!(ask(999_999)[0].remaining, 999);
+}
+
+#[test]
+fn a_fork_in_the_middle_of_growing_loses_nobody() {
+    let window = Policy::fixed_window(100, 60.0).expect("a policy");
+    let log = Policy::sliding_window_log(100, 60.0).expect("a policy");
+    let ask = |table: &Table<Succession<true>>, number: usize, action| {
+        let (policy, key) = (if number.is_multiple_of(3) { &log } else { &window }, format!("key-{number}"));
+        let charges = [Charge { policy, key: key.as_bytes() }];
+        let operation = Operation { action, charges: &charges, cost: 1, now_us: Some(NOW_US), token: None };
+        table.decide(&operation, Duration::MAX).expect("a decision")[0].remaining
+    };
+    let empty = || {
+        let layout = Layout { sets: 16, blocks: 2_048 };
+        let region = Region::private(layout.words()).expect("memory");
+        Table::new(region, layout, [1, 2], Succession::<true>(AtomicU64::new(1)))
+    };
+    let table = empty();
+    let grows = |number: &usize| {
+        let sets = table.sets();
+        ask(&table, *number, Action::Allow);
+        sets < table.sets()
+    };
+    let grows_at = (0..1_000).find(grows).expect("it grows");
+    for writes in (0..).step_by(17) {
+        let table = empty();
+        (0..grows_at).for_each(|number| _ = ask(&table, number, Action::Allow));
+        let done = killed_after(writes, || ask(&table, grows_at, Action::Allow)).is_some();
+        next_owner(&table);
+        for number in 0..grows_at {
+            assert_eq!(ask(&table, number, Action::Peek), 99, "key {number} after {writes} writes");
+        }
+        // It goes on growing, over what was left.
+        for number in grows_at..2 * grows_at {
+            ask(&table, number, Action::Allow);
+        }
+        for number in 0..2 * grows_at {
+            assert!(ask(&table, number, Action::Peek) >= 98, "key {number} after {writes} writes");
+            assert!(ask(&table, number, Action::Peek) <= 99, "key {number} after {writes} writes");
+        }
+        assert_eq!(table.info().evicted, 0);
+        if done {
+            break;
+        }
+    }
 }

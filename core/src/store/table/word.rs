@@ -15,10 +15,7 @@ pub(crate) mod mortal {
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
     #[cfg(loom)]
-    use loom::{
-        sync::atomic::{AtomicU64, Ordering},
-        thread_local,
-    };
+    use loom::sync::atomic::{AtomicU64, Ordering};
     #[cfg(not(loom))]
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,10 +24,11 @@ pub(crate) mod mortal {
     #[repr(transparent)]
     pub(crate) struct Word(AtomicU64);
 
-    thread_local! {
-        /// The writes that are left until this thread dies.
-        static LEFT: Cell<u64> = const { Cell::new(IMMORTAL) };
-    }
+    // The writes that are left until this thread dies.
+    #[cfg(not(loom))]
+    thread_local!(static LEFT: Cell<u64> = const { Cell::new(IMMORTAL) });
+    #[cfg(loom)]
+    loom::thread_local!(static LEFT: Cell<u64> = Cell::new(IMMORTAL));
 
     const IMMORTAL: u64 = u64::MAX;
     const DEAD: u64 = u64::MAX - 1;
