@@ -13,8 +13,8 @@ pub(crate) const GATES: usize = 32;
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static REGISTERED: AtomicBool = AtomicBool::new(false);
 
-/// A step on embedded state passes one of these, and a fork waits until all are free: the child finds no state half
-/// changed and no lock held by a thread it does not have.
+/// Whoever opens a store or looks up a refusal passes one of these, and a fork waits until all are free: the child finds
+/// nothing half changed and no lock held by a thread it does not have.
 static GATE: [Mutex<()>; GATES] = [const { Mutex::new(()) }; GATES];
 
 thread_local! {
