@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from . import http
-from ._native import SHARED_KEY, Decision, Refusal, _check_answer, unidentified
+from ._native import SHARED_KEY, Decision, Limiter, Refusal, _check_answer, unidentified
 from .errors import InvalidArgument, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -172,8 +172,8 @@ def _asynchronous(call: Callable[..., Any], answer: Any) -> TypeError:
 
 
 def _blocks(limiter: Any) -> bool:
-    """Whether a limiter may make its caller wait for a server."""
-    return bool(getattr(limiter, "_blocks", False))
+    """Whether a limiter may make its caller wait for a server. One that is awaited never does."""
+    return isinstance(limiter, Limiter) and limiter._blocks
 
 
 def _one(*_: Any) -> int:
