@@ -84,7 +84,12 @@ impl DenyCache {
                 return None;
             }
             let question = Question { now_us, verb, cost: operation.cost, commit: false };
-            verdicts.push(charge.policy.decide(&mut Some(entry.state), &question).ok()?);
+            let mut state = Some(entry.state);
+            verdicts.push(charge.policy.decide(&mut state, &question).ok()?);
+            // The server would put its state in order, as after a change of policy, so it has to be asked.
+            if state != Some(entry.state) {
+                return None;
+            }
         }
         verdicts.iter().any(|verdict| !verdict.allowed).then_some(verdicts)
     }
