@@ -29,4 +29,17 @@ RateLimit\Store
 RateLimit\Decision
 RateLimit\ClientIp
 RateLimit\Limiter
+RateLimit\Outbound\Observation
+RateLimit\Outbound\BucketState
+RateLimit\Outbound\Ticket
+RateLimit\Outbound\Go
+RateLimit\Outbound\Wait
+RateLimit\Outbound\Refuse
+RateLimit\Outbound\Returned
+RateLimit\Outbound\Retry
+RateLimit\Outbound\Fail
+RateLimit\Outbound\Limit
+RateLimit\Outbound\GlobalLimit
+RateLimit\Outbound\InvalidRequestLimit
+RateLimit\Outbound\Governor
 TokenBucket

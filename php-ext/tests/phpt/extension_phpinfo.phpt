@@ -12,7 +12,7 @@ ratelimit
 
 ratelimit => enabled
 Version => %d.%d.%d
-Stores => memory, redis
+Stores => memory, shared, redis, sentinel, cluster
 Open connections => 0
 
 Script => SHA-1
@@ -20,7 +20,9 @@ bucket => %r[0-9a-f]{40}%r
 fixed_window => %r[0-9a-f]{40}%r
 sliding_window_counter => %r[0-9a-f]{40}%r
 sliding_window_log => %r[0-9a-f]{40}%r
+learnt => %r[0-9a-f]{40}%r
 several => %r[0-9a-f]{40}%r
+several_learnt => %r[0-9a-f]{40}%r
 
 Directive => Local Value => Master Value
 ratelimit.store => memory:?max_keys=5 => memory:?max_keys=5
