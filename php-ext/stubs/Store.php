@@ -37,8 +37,9 @@ final class Store
      * `?server_name=` is the name to be certified, and `?insecure=1` takes any certificate.
      *
      * Redis stores take `?timeout=` and `?connect_timeout=` (seconds, 0.2 each), `?prefix=` (of every key, `rl:`), `?pool=`
-     * (idle connections kept per server, 64), `?protocol=` (`resp2` or `resp3`), `?client_name=`, and `?clock=caller` for
-     * services that refuse `TIME` in scripts. In php.ini a DSN with options has to stand in quotes.
+     * (idle connections kept per server, 64), `?deny_cache=` (used-up keys that are refused without asking, 10000; 0 for
+     * none), `?protocol=` (`resp2` or `resp3`), `?client_name=`, and `?clock=caller` for services that refuse `TIME` in
+     * scripts. In php.ini a DSN with options has to stand in quotes.
      *
      * @throws Exception\InvalidStore If the DSN has a fault; the message names the part and repeats no password.
      */
