@@ -99,6 +99,17 @@ $ways = [
 
     'limiter_memory' => fn () => $limiter('memory:'),
 
+    // A file of this run, which scripts/bench removes.
+    'limiter_shared' => fn () => $limiter("shared:/dev/shm/ratelimit-bench-{$port}?size=1MiB"),
+
+    // A window counted by hand, with nothing around it.
+    'apcu' => fn (): Closure => function (int $calls) use ($refused): void {
+        while ($calls-- > 0) {
+            $count = apcu_inc(KEY . ':' . intdiv(time(), 60), 1, $success, 60);
+            $count <= 1000 * CAPACITY || $refused();
+        }
+    },
+
     'symfony_memory' => function () use ($symfony, $symfonyBucket): Closure {
         require_once 'Symfony/Component/RateLimiter/autoload.php';
 

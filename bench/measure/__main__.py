@@ -42,6 +42,7 @@ TITLES = {
     "instructions": "User-mode instructions per decision",
     "latency": "One decision on Redis, microseconds",
     "memory": "One decision in memory",
+    "processes": "Decisions on shared memory a second, in millions",
     "asyncio": "Decisions on Redis per second, from asyncio",
     "server_time": "Processor time of the Redis server per decision, microseconds",
 }

@@ -10,6 +10,8 @@ TARGET = Path(os.environ["CARGO_TARGET_DIR"]) / "release"
 EXTENSION = TARGET / "libratelimit_php.so"
 COMMANDS = TARGET / "commands"
 MEMORY = TARGET / "memory"
+MANY_KEYS = TARGET / "many_keys"
+PROCESSES = TARGET / "processes"
 C_CALLER = TARGET / "bench-caller"
 
 RESULTS = BENCH / "results"
@@ -19,7 +21,9 @@ def php(way: str, port: int, *calls: str) -> list[str]:
     """The command line of the PHP caller. No ini file, so that no setting of this machine matters."""
     # The client of phpredis can serialize with igbinary, and so needs it.
     extensions = [str(EXTENSION)] if "limiter" in way or way == "token_bucket" else ["igbinary.so", "redis.so"]
-    options = [option for name in extensions for option in ("-d", f"extension={name}")]
+    if way == "apcu":
+        extensions = ["apcu.so"]
+    options = [option for name in extensions for option in ("-d", f"extension={name}")] + ["-d", "apc.enable_cli=1"]
     return ["php", "-n", *options, str(BENCH / "callers" / "caller.php"), way, str(port), *calls]
 
 

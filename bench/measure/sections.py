@@ -156,6 +156,8 @@ def own_memory(server: Server) -> Result:
         "Python": paths.python("limiter_memory", port),
         "limits": paths.python("limits_memory", port),
         "PHP": paths.php("limiter_memory", port),
+        "PHP shared": paths.php("limiter_shared", port),
+        "APCu": paths.php("apcu", port),
         "Symfony": paths.php("symfony_memory", port),
         "Symfony window": paths.php("symfony_memory_window", port),
     }
@@ -168,6 +170,10 @@ def own_memory(server: Server) -> Result:
         by_count("S4", "Python in memory", counted["Python"], "instr.", limits, counted["limits"], at_most=1500),
         by_ratio("S4", "Python in memory, time", us["Python"], "µs", limits, us["limits"], at_most=0.1,
                  ratio=latency.ratio(times["Python"], times["limits"])),
+        by_count("S3", "PHP in shared memory", counted["PHP shared"], "instr.", bucket, counted["Symfony"], at_most=1500),
+        by_ratio("S3", "PHP in shared memory, time", us["PHP shared"], "µs", "a counter in APCu", us["APCu"], at_most=1.0,
+                 ratio=latency.ratio(times["PHP shared"], times["APCu"])),
+        beside("S3", "PHP in shared memory", counted["PHP shared"], "instr.", "a counter in APCu", counted["APCu"]),
         beside("S3", "PHP in memory", counted["PHP"], "instr.", bucket, counted["Symfony"]),
         beside("S3", "PHP in memory", counted["PHP"], "instr.", window, counted["Symfony window"]),
         beside("S3", "PHP in memory, time", us["PHP"], "µs", bucket, us["Symfony"]),
@@ -179,7 +185,8 @@ def own_memory(server: Server) -> Result:
                 Bar("ratelimit", values["Python"], ours=True), Bar(limits, values["limits"]),
             ]),
             Panel(f"From PHP, {title}", [
-                Bar("ratelimit", values["PHP"], ours=True), Bar(window, values["Symfony window"]),
+                Bar("ratelimit", values["PHP"], ours=True), Bar("ratelimit, shared memory", values["PHP shared"], ours=True),
+                Bar("a counter in APCu", values["APCu"]), Bar(window, values["Symfony window"]),
                 Bar(bucket, values["Symfony"]),
             ]),
         ]  # fmt: skip
@@ -191,12 +198,38 @@ def beside_governor(_server: Server) -> Result:
     run = subprocess.run([paths.MEMORY], check=True, capture_output=True, text=True)
     rows, bars = [], []
     for line in run.stdout.splitlines():
-        keys, ours, governor = line.split()
+        keys, memory, shared, governor, lmdb = line.split()
         named = f"{int(keys):,}".replace(",", " ") + (" keys" if keys != "1" else " key")
-        row = by_ratio("S5", f"Rust in memory, {named}", float(ours), "ns", "governor", float(governor), at_most=0.9)
-        rows.append(row)
-        bars += [Bar(f"ratelimit, {named}", float(ours), ours=True), Bar(f"governor, {named}", float(governor))]
+        for place, ours in (("memory", float(memory)), ("shared memory", float(shared))):
+            row = by_ratio("S5", f"Rust in {place}, {named}", ours, "ns", "governor", float(governor), at_most=0.9)
+            rows.append(row)
+            bars.append(Bar(f"ratelimit in {place}, {named}", ours, ours=True))
+        rows.append(beside("S5", f"Rust in shared memory, {named}", float(shared), "ns", "a counter in LMDB", float(lmdb)))
+        bars.append(Bar(f"governor, {named}", float(governor)))
     return Result(rows, [Panel("From Rust, keyed by a string, nanoseconds", bars)])
+
+
+def many_keys(_server: Server) -> Result:
+    run = subprocess.run([paths.MANY_KEYS], check=True, capture_output=True, text=True)
+    (few, *few_ns, _), (many, *many_ns, each) = (line.split() for line in run.stdout.splitlines())
+    grouped = f"{int(many):,}".replace(",", " ")
+    rows = [
+        by_ratio("S8", f"Rust in {place}, {grouped} keys", float(ns), "ns", f"{few} keys", float(base), at_most=2.0)
+        for place, ns, base in zip(("memory", f"shared memory, {each} bytes a key"), many_ns, few_ns, strict=True)
+    ]
+    return Result(rows)
+
+
+def processes(_server: Server) -> Result:
+    run = subprocess.run([paths.PROCESSES], check=True, capture_output=True, text=True)
+    (_, *alone), *more = (line.split() for line in run.stdout.splitlines())
+    rows, bars = [], []
+    for count, *together in more:
+        for kind, ours, base in zip(("keys of their own", "one key"), together, alone, strict=True):
+            what = f"{count} processes on shared memory, {kind}, a second"
+            rows.append(beside("S10", what, float(ours) / 1e6, "million", "one process", float(base) / 1e6))
+            bars.append(Bar(f"{count} processes, {kind}", float(ours) / 1e6, ours=True))
+    return Result(rows, [Panel("Decisions a second on one shared store, in millions", bars)])
 
 
 SCRIPTS = {
@@ -331,6 +364,8 @@ SECTIONS = {
     "S5": Section("a decision in memory, from Rust", "memory", beside_governor),
     "S6": Section("server time per decision", "server_time", server_costs),
     "S7": Section("three policies in one call", "latency", three_policies),
+    "S8": Section("a decision in memory with very many keys, from Rust", "memory", many_keys),
+    "S10": Section("several processes on one shared store", "processes", processes),
     "HTTP": Section("what a middleware adds to a request, from PHP", "instructions", php_middlewares),
     "asyncio": Section("decisions that are awaited", "asyncio", event_loop),
     "HTTP-Python": Section("what a middleware adds to a request, from Python", "memory", python_middlewares),

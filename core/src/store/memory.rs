@@ -32,6 +32,7 @@ impl MemoryStore {
         let no_room = || invalid(format!("is more than this process can address memory for, got {max_keys}"));
         let layout = Layout::for_keys(max_keys).ok_or_else(no_room)?;
         let region = Region::private(layout.words()).map_err(|_| no_room())?;
+        region.prefer_large_pages(layout.later_sets());
         let key = [0, 1].map(|number: u64| RandomState::new().hash_one(number));
         Ok(Self { table: Table::new(region, layout, key, Threads) })
     }

@@ -22,6 +22,9 @@ mod store;
 
 pub use store::SharedStore;
 
+/// What the processors of our servers have beside small pages.
+const LARGE_PAGE: usize = 2 << 20;
+
 /// Words in memory that are there for as long as this is.
 ///
 /// All that others may change at the same time is atomic, and every access goes through a checked index; so whatever
@@ -36,6 +39,27 @@ impl Region {
     pub(crate) fn private(words: usize) -> io::Result<Self> {
         Self::anonymous(words, MapFlags::PRIVATE)
     }
+
+    /// Asks for large pages for a part of it, which the system may give or not: fewer lookups of addresses.
+    #[cfg(not(loom))]
+    #[allow(unsafe_code)]
+    pub(crate) fn prefer_large_pages(&self, words: std::ops::Range<usize>) {
+        let start = (words.start * 8).next_multiple_of(LARGE_PAGE);
+        let length = (words.end.min(self.words) * 8).saturating_sub(start);
+        if length >= LARGE_PAGE {
+            // SAFETY: the range is within the map, and the advice changes nothing that can be read there.
+            let _ = unsafe {
+                rustix::mm::madvise(
+                    self.start.as_ptr().byte_add(start).cast(),
+                    length,
+                    rustix::mm::Advice::LinuxHugepage,
+                )
+            };
+        }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn prefer_large_pages(&self, _: std::ops::Range<usize>) {}
 
     /// Zeros that a process shares with the children it forks.
     pub(crate) fn inherited(words: usize) -> io::Result<Self> {

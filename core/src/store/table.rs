@@ -95,7 +95,7 @@ impl<O: Owner> Table<O> {
         };
         let me = self.owner.word(&self.region)?;
         let fingerprint = self.fingerprint(charge.key);
-        let (index, locked) = self.lock_place(fingerprint.place(), me, patience)?;
+        let (index, locked) = self.lock_for(fingerprint, me, patience)?;
         let set = self.set(index);
         // Read under the lock, so that the instants of one key never go back.
         let time = Time::of(operation.now_us, charge.policy.needs_wall_clock());
@@ -331,7 +331,7 @@ impl<O: Owner> Table<O> {
     pub(crate) fn reset(&self, key: &[u8], patience: Duration) -> Result<()> {
         let me = self.owner.word(&self.region)?;
         let fingerprint = self.fingerprint(key);
-        let (index, _locked) = self.lock_place(fingerprint.place(), me, patience)?;
+        let (index, _locked) = self.lock_for(fingerprint, me, patience)?;
         let set = self.set(index);
         if let Some(slot) = set.find(fingerprint) {
             self.forget(set, slot);

@@ -216,6 +216,7 @@ impl Opening<'_> {
         let failed = |error: io::Error| self.system("cannot be mapped into memory", &error);
         let layout = Layout::for_bytes(length).ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
         let region = Region::of_file(&file, layout.words()).map_err(failed)?;
+        region.prefer_large_pages(layout.later_sets());
         let identity = identity(&file).map_err(failed)?;
         let table = Arc::new(Table::new(region, layout, key, Process::new(file, self.path, identity)));
         opened.push(table.clone());

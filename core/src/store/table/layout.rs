@@ -46,6 +46,9 @@ pub(super) const BLOCK: usize = 32;
 /// Blocks in which a log of a million grants fits, at least; memory of a process is only taken as it is used.
 const MIN_PRIVATE_BLOCKS: usize = 1 << 17;
 
+/// Sets for some ten thousand keys.
+const FEW_SETS: usize = 256;
+
 /// Sets that a table which grows has at least; one of fewer would be full sooner than the average.
 pub(super) const MIN_SETS: usize = 4;
 
@@ -113,6 +116,12 @@ impl Layout {
     pub(super) const fn set(&self, index: usize) -> Range<usize> {
         let at = self.sets_at() + index * PAGE;
         at..at + PAGE
+    }
+
+    /// All sets but the first ones: a table of few keys should not take a large page.
+    pub(crate) const fn later_sets(&self) -> Range<usize> {
+        let first = if self.sets < FEW_SETS { self.sets } else { FEW_SETS };
+        self.set(first).start..self.blocks_at()
     }
 
     /// The blocks.

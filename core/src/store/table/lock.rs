@@ -18,7 +18,7 @@ use std::thread::yield_now;
 use smallvec::SmallVec;
 
 use super::Table;
-use super::slot::{Commit, Place};
+use super::slot::{Commit, Fingerprint, Place};
 use super::word::Word;
 use crate::error::{Error, Result};
 
@@ -168,9 +168,11 @@ impl<O: Owner> Table<O> {
 
     /// Locks the set that a key falls into.
     #[inline]
-    pub(super) fn lock_place(&self, place: Place, me: u64, patience: Duration) -> Result<(usize, LockedOne<'_>)> {
+    pub(super) fn lock_for(&self, key: Fingerprint, me: u64, patience: Duration) -> Result<(usize, LockedOne<'_>)> {
+        let place = key.place();
         loop {
             let index = self.index(place);
+            self.set(index).warm_up(key);
             let locked = self.lock_one(index, me, patience)?;
             // It may have moved in the meantime, but not any more.
             if !O::GROWS || self.index(place) == index {
