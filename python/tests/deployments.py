@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -101,12 +102,19 @@ class Cluster:
         self.primaries, self.replicas = self.nodes[:3], self.nodes[3:]
         for number, node in enumerate(self.nodes):
             self.tell(node, "SET-CONFIG-EPOCH", number + 1)
-            self.tell(node, "MEET", "127.0.0.1", self.nodes[0].port)
+        eventually("the meeting of all", self._has_met)
         for number, node in enumerate(self.primaries):
             self.tell(node, "ADDSLOTSRANGE", number * SLOTS // 3, (number + 1) * SLOTS // 3 - 1)
         for number in range(len(self.replicas)):
             self._replicate(number)
         eventually("the cluster", lambda: all(self._is_whole(node) for node in self.nodes))
+
+    def _has_met(self) -> bool:
+        """Whether all know all. A meeting that is not over in time is forgotten, so each look asks for it again."""
+        for node in self.nodes:
+            self.tell(node, "MEET", "127.0.0.1", self.nodes[0].port)
+        time.sleep(0.1)
+        return all(int(self.info(node)["cluster_known_nodes"]) == len(self.nodes) for node in self.nodes)
 
     def tell(self, node: RedisServer, *words: str | int) -> Any:
         with node.client() as client:

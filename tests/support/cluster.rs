@@ -41,11 +41,8 @@ impl Cluster {
         for (index, node) in cluster.nodes.iter().enumerate() {
             let mut connection = node.connection();
             redis::cmd("CLUSTER").arg("SET-CONFIG-EPOCH").arg(index + 1).exec(&mut connection).expect("an epoch");
-            if index > 0 {
-                let first = cluster.nodes[0].port();
-                redis::cmd("CLUSTER").arg("MEET").arg("127.0.0.1").arg(first).exec(&mut connection).expect("MEET");
-            }
         }
+        eventually("the meeting of all", || cluster.has_met());
         for (index, node) in cluster.nodes.iter().enumerate().take(primaries) {
             let mut command = redis::cmd("CLUSTER");
             command.arg("ADDSLOTS");
@@ -56,7 +53,6 @@ impl Cluster {
         }
         for index in primaries..count {
             let primary = cluster.id(index - primaries);
-            eventually("the meeting", || cluster.knows(index, &primary));
             let replicate =
                 || redis::cmd("CLUSTER").arg("REPLICATE").arg(&primary).exec(&mut cluster.nodes[index].connection());
             eventually("a replica", || replicate().is_ok());
@@ -71,10 +67,18 @@ impl Cluster {
         (0..SLOTS).filter(move |slot| usize::from(*slot) * primaries / usize::from(SLOTS) == index)
     }
 
-    fn knows(&self, index: usize, id: &str) -> bool {
-        let nodes: String =
-            redis::cmd("CLUSTER").arg("NODES").query(&mut self.nodes[index].connection()).expect("CLUSTER NODES");
-        nodes.contains(id)
+    /// Whether all know all. A meeting that is not over in time is forgotten, so each look asks for it again.
+    fn has_met(&self) -> bool {
+        let first = self.nodes[0].port().to_string();
+        for index in 1..self.nodes.len() {
+            self.tell(index, &["MEET", "127.0.0.1", &first]);
+        }
+        thread::sleep(Duration::from_millis(100));
+        let known = format!("cluster_known_nodes:{}\r", self.nodes.len());
+        self.nodes.iter().all(|node| {
+            let info: String = redis::cmd("CLUSTER").arg("INFO").query(&mut node.connection()).expect("CLUSTER INFO");
+            info.contains(&known)
+        })
     }
 
     /// Whether a node sees all nodes and all slots served, with each replica in step.

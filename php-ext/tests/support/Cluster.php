@@ -20,14 +20,19 @@ final class Cluster
     {
         $options = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000', ...$options];
         $this->nodes = array_map(static fn () => new RedisServer($options, self::freePort()), range(1, 3));
-        $command = ['redis-cli', '--cluster', 'create', ...$this->addresses(), '--cluster-yes'];
-        $made = Php::start($command, $password === null ? [] : ['REDISCLI_AUTH' => $password]);
-        if ($made->status !== 0) {
-            throw new \RuntimeException("redis-cli: {$made->errors}{$made->output}");
+        foreach ($this->nodes as $number => $node) {
+            $first = intdiv(16384 * $number, 3);
+            $node->connection()->rawCommand('CLUSTER', 'SET-CONFIG-EPOCH', $number + 1);
+            $node->connection()->rawCommand('CLUSTER', 'ADDSLOTS', ...range($first, intdiv(16384 * ($number + 1), 3) - 1));
         }
-        foreach ($this->nodes as $node) {
-            $this->waitFor($node);
-        }
+        // A meeting that is not over in time is forgotten, so it is asked for until all have met.
+        Wait::until(function (): bool {
+            foreach ($this->nodes as $node) {
+                $node->connection()->rawCommand('CLUSTER', 'MEET', '127.0.0.1', $this->nodes[0]->port);
+            }
+            usleep(100_000);
+            return array_filter($this->nodes, static fn (RedisServer $node) => !self::isWhole($node)) === [];
+        }, 'the cluster');
     }
 
     /**
@@ -79,10 +84,13 @@ final class Cluster
 
     private function waitFor(RedisServer $node): void
     {
-        Wait::until(static function () use ($node): bool {
-            $info = $node->connection()->rawCommand('CLUSTER', 'INFO');
-            return str_contains($info, 'cluster_state:ok') && str_contains($info, 'cluster_known_nodes:3');
-        }, 'the cluster');
+        Wait::until(static fn () => self::isWhole($node), 'the cluster');
+    }
+
+    private static function isWhole(RedisServer $node): bool
+    {
+        $info = $node->connection()->rawCommand('CLUSTER', 'INFO');
+        return str_contains($info, 'cluster_state:ok') && str_contains($info, 'cluster_known_nodes:3');
     }
 
     /**

@@ -10,14 +10,14 @@ namespace RateLimit\Tests;
 final class Wait
 {
     /**
-     * Looks often until `$done` says so, for at most ten seconds.
+     * Looks often until `$done` says so, for at most 30 seconds.
      */
     public static function until(callable $done, string $what): void
     {
         $started = microtime(true);
         while (!$done()) {
-            if (microtime(true) - $started > 10) {
-                throw new \RuntimeException("{$what} did not happen within 10 s");
+            if (microtime(true) - $started > 30) {
+                throw new \RuntimeException("{$what} did not happen within 30 s");
             }
             usleep(2000);
         }

@@ -29,7 +29,9 @@ final class Application
             [$framework, $this->folder, "$fixtures/autoload.php"],
         ));
         foreach ($files + ['vendor/autoload.php' => "<?php $autoload"] as $path => $contents) {
-            file_put_contents("{$this->folder}/$path", $contents);
+            $place = "{$this->folder}/$path";
+            is_dir(dirname($place)) || mkdir(dirname($place), 0700, true);
+            file_put_contents($place, $contents);
         }
         $this->port = Port::free();
     }
