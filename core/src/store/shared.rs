@@ -41,7 +41,7 @@ impl Region {
     }
 
     /// Asks for large pages for a part of it, which the system may give or not: fewer lookups of addresses.
-    #[cfg(not(loom))]
+    #[cfg(not(modelled))]
     #[allow(unsafe_code)]
     pub(crate) fn prefer_large_pages(&self, words: std::ops::Range<usize>) {
         let start = (words.start * 8).next_multiple_of(LARGE_PAGE);
@@ -58,7 +58,7 @@ impl Region {
         }
     }
 
-    #[cfg(loom)]
+    #[cfg(modelled)]
     pub(crate) fn prefer_large_pages(&self, _: std::ops::Range<usize>) {}
 
     /// Zeros that a process shares with the children it forks.
@@ -66,7 +66,7 @@ impl Region {
         Self::anonymous(words, MapFlags::SHARED)
     }
 
-    #[cfg(not(loom))]
+    #[cfg(not(modelled))]
     #[allow(unsafe_code)]
     fn anonymous(words: usize, flags: MapFlags) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -79,7 +79,7 @@ impl Region {
     }
 
     /// The model checker's words, which are made one by one.
-    #[cfg(loom)]
+    #[cfg(modelled)]
     fn anonymous(words: usize, _: MapFlags) -> io::Result<Self> {
         let all: Box<[Word]> = (0..words).map(|_| Word::new(0)).collect();
         Self::at(Box::leak(all).as_mut_ptr(), words)
@@ -120,7 +120,7 @@ impl Deref for Region {
 }
 
 // The model checker's words are dropped one by one.
-#[cfg(loom)]
+#[cfg(modelled)]
 impl Drop for Region {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
@@ -129,7 +129,7 @@ impl Drop for Region {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(not(modelled))]
 impl Drop for Region {
     #[allow(unsafe_code)]
     fn drop(&mut self) {

@@ -17,10 +17,10 @@ mod set;
 mod slot;
 pub(crate) mod word;
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(modelled)))]
 mod tests;
 
-#[cfg(all(test, loom))]
+#[cfg(all(test, modelled))]
 mod model;
 
 use std::time::Duration;

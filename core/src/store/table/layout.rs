@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 /// Words of a page. The model checker has a table of its own size, or it would check for ever.
-pub(super) const PAGE: usize = if cfg!(loom) { 32 } else { 512 };
+pub(super) const PAGE: usize = if cfg!(modelled) { 32 } else { 512 };
 
 /// Words of a cache line.
 pub(super) const LINE: usize = 8;
@@ -26,19 +26,19 @@ pub(crate) const SLOTS: usize = (PAGE - 2 * LINE) / LINE;
 const KEYS_PER_SET: usize = 36;
 
 /// Processes that can have a file open at a time.
-pub(crate) const PROCESSES: usize = if cfg!(loom) { 1 } else { 4096 };
+pub(crate) const PROCESSES: usize = if cfg!(modelled) { 1 } else { 4096 };
 
 /// Words of a process's entry in the registry.
 pub(crate) const PROCESS: usize = 2;
 
 /// Steps on several slots that can be under way at a time.
-pub(super) const RECORDS: usize = if cfg!(loom) { 2 } else { 64 };
+pub(super) const RECORDS: usize = if cfg!(modelled) { 2 } else { 64 };
 
 /// Changes that one step can make.
-pub(super) const CHANGES: usize = if cfg!(loom) { 2 } else { 64 };
+pub(super) const CHANGES: usize = if cfg!(modelled) { 2 } else { 64 };
 
 /// Words of a record.
-pub(super) const RECORD: usize = if cfg!(loom) { 32 } else { 640 };
+pub(super) const RECORD: usize = if cfg!(modelled) { 32 } else { 640 };
 
 /// Words of a block of the log area.
 pub(super) const BLOCK: usize = 32;

@@ -10,9 +10,9 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
-#[cfg(loom)]
+#[cfg(modelled)]
 use loom::thread::yield_now;
-#[cfg(not(loom))]
+#[cfg(not(modelled))]
 use std::thread::yield_now;
 
 use smallvec::SmallVec;
@@ -92,7 +92,7 @@ impl Waiter {
     /// Waits a little, and the longer, the longer it has waited. Fails when its patience is at its end.
     pub(super) fn pause<O: Owner>(&mut self, owner: &O) -> Result<()> {
         self.turns = self.turns.saturating_add(1);
-        if cfg!(loom) {
+        if cfg!(modelled) {
             // The model has no time.
             yield_now();
             return Ok(());

@@ -8,7 +8,7 @@
 //! A byte per slot, the tag, tells where a key may be. It is set before its slot appears and cleared after it vanished,
 //! so a tag may be there without a slot, but no slot without its tag.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use super::layout::{LINE, PAGE, SLOTS};
 use super::slot::{Commit, Content, Fingerprint, Flags, Kind, Time};
@@ -146,6 +146,7 @@ impl<'a> Set<'a> {
         self.0[JOURNAL + 3].store(content.whole_at_us, Relaxed);
         self.0[JOURNAL + 4].store(content.written_at_us, Relaxed);
         self.set_commit(Commit::Slot { slot, flags: content.flags });
+        in_this_order();
         self.apply(slot, content);
         self.set_commit(Commit::Nothing);
     }
@@ -173,6 +174,7 @@ impl<'a> Set<'a> {
     /// Makes a slot hold a key, in place of what it holds.
     pub(super) fn insert(self, slot: usize, fingerprint: Fingerprint, content: &Content) {
         self.0[Self::at(slot)].store(0, Release);
+        in_this_order();
         self.set_tag(slot, fingerprint.tag());
         self.0[Self::at(slot) + 1].store(fingerprint.second, Release);
         self.apply(slot, content);
@@ -296,6 +298,13 @@ impl<'a> Set<'a> {
         let used_up = if missing >= NEARLY_USED_UP { 1 << 63 } else { 0 };
         Some(used_up | left_us.saturating_mul(missing + 1).min((1 << 63) - 1))
     }
+}
+
+/// Keeps the compiler from writing what follows before what stands above. The processor needs no telling: of a process
+/// that is killed it has carried out all up to some instruction, and nothing behind it.
+#[inline]
+fn in_this_order() {
+    std::sync::atomic::compiler_fence(SeqCst);
 }
 
 /// Of 256.

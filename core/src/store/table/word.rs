@@ -3,20 +3,20 @@
 //! In tests a word lets the thread that writes it die before any write, as a kill does; for the model checker it is the
 //! checker's own.
 
-#[cfg(not(any(test, loom)))]
+#[cfg(not(any(test, modelled)))]
 pub(crate) use std::sync::atomic::AtomicU64 as Word;
 
-#[cfg(any(test, loom))]
+#[cfg(any(test, modelled))]
 pub(crate) use mortal::Word;
 
-#[cfg(any(test, loom))]
+#[cfg(any(test, modelled))]
 pub(crate) mod mortal {
     use std::cell::Cell;
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-    #[cfg(loom)]
+    #[cfg(modelled)]
     use loom::sync::atomic::{AtomicU64, Ordering};
-    #[cfg(not(loom))]
+    #[cfg(not(modelled))]
     use std::sync::atomic::{AtomicU64, Ordering};
 
     /// A word whose writer may die before it writes.
@@ -25,9 +25,9 @@ pub(crate) mod mortal {
     pub(crate) struct Word(AtomicU64);
 
     // The writes that are left until this thread dies.
-    #[cfg(not(loom))]
+    #[cfg(not(modelled))]
     thread_local!(static LEFT: Cell<u64> = const { Cell::new(IMMORTAL) });
-    #[cfg(loom)]
+    #[cfg(modelled)]
     loom::thread_local!(static LEFT: Cell<u64> = Cell::new(IMMORTAL));
 
     const IMMORTAL: u64 = u64::MAX;
@@ -71,7 +71,7 @@ pub(crate) mod mortal {
     }
 
     impl Word {
-        #[cfg(loom)]
+        #[cfg(modelled)]
         pub(crate) fn new(value: u64) -> Self {
             Self(AtomicU64::new(value))
         }
