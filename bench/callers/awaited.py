@@ -12,7 +12,7 @@ from pathlib import Path
 
 KEY = "user:42"
 CAPACITY = 1_000_000
-# A task each would have a connection each; with 50 the peers are fastest.
+# A task each would have a connection each, which no server would take.
 CONNECTIONS = 50
 
 Call = Callable[[], Awaitable[bool]]
