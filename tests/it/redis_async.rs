@@ -207,7 +207,7 @@ fn clusters_sentinels_and_encryption_are_the_same_from_here() {
     let port = free_port();
     let options = certificates.server_options(port, false);
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    if RedisServer::knows_option("--tls-port") {
+    if RedisServer::can_encrypt() {
         let _server = RedisServer::start_with(&options);
         let ca = certificates.path("ca.pem").display().to_string();
         run(async {

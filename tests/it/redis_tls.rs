@@ -7,7 +7,7 @@ fn start(certificates: &Certificates, asks_clients: bool) -> Option<(RedisServer
     let port = free_port();
     let options = certificates.server_options(port, asks_clients);
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    RedisServer::knows_option("--tls-port").then(|| (RedisServer::start_with(&options), port))
+    RedisServer::can_encrypt().then(|| (RedisServer::start_with(&options), port))
 }
 
 fn asked(dsn: &str) -> Result<u64, Error> {
