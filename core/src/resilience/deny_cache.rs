@@ -97,10 +97,8 @@ impl DenyCache {
     /// Takes over what a server told of a decision.
     pub(crate) fn learn(&self, operation: &Operation<'_>, snapshot: Option<&Snapshot>) {
         let Some(snapshot) = snapshot.filter(|_| self.capacity > 0 && operation.token.is_none()) else {
-            // Something may be left now.
-            if operation.action != Action::Peek {
-                operation.charges.iter().for_each(|charge| self.forget(charge.key));
-            }
+            // Something may be left now; and a look, too, may have put a state in order whose instants lay ahead.
+            operation.charges.iter().for_each(|charge| self.forget(charge.key));
             return;
         };
         let learnt_at_us = boot_time_us();
