@@ -49,12 +49,8 @@ fuzz_target!(|bytes: &[u8]| {
     }
     for limiter in &target.limiters {
         for key in ["one", "two", "three"] {
-            let calls = [
-                Call::allow(key, 1),
-                Call::peek(key, 3),
-                Call::allow(key, 1).token(b"token"),
-                Call::refund(key, 1),
-            ];
+            let calls =
+                [Call::allow(key, 1), Call::peek(key, 3), Call::allow(key, 1).token(b"token"), Call::refund(key, 1)];
             for call in calls {
                 if let Err(error) = limiter.decide(call) {
                     assert!(matches!(error.kind(), ErrorKind::StoreUnavailable(_)), "{error}");
