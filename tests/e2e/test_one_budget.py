@@ -1,19 +1,30 @@
-"""Callers in PHP, Python and C share one budget on one Redis, exactly."""
+"""Callers in PHP, Python and C share one budget, on one Redis or in the memory of one host, exactly."""
 
 import random
 import subprocess
 
 import callers
+import pytest
 
 CAPACITY = 100
 
 
 def callers_of(port, each):
-    return callers.callers(f"redis://127.0.0.1:{port}?timeout=5&connect_timeout=5", CAPACITY, each)
+    return callers.callers(redis(port), CAPACITY, each)
 
 
-def test_three_languages_taking_turns_count_down_together(server):
-    with callers_of(server, each=1) as three:
+def redis(port):
+    return f"redis://127.0.0.1:{port}?timeout=5&connect_timeout=5"
+
+
+@pytest.fixture(params=["redis", "shared"])
+def store(request, server, tmp_path):
+    """The DSN of each store that processes share."""
+    return redis(server) + "&prefix=store:" if request.param == "redis" else f"shared:{tmp_path}/limits?timeout=5"
+
+
+def test_three_languages_taking_turns_count_down_together(store):
+    with callers.callers(store, CAPACITY, each=1) as three:
         for expected in range(CAPACITY - 1, -1, -1):
             caller = random.choice(three)
             caller.ask("turns")
@@ -23,8 +34,8 @@ def test_three_languages_taking_turns_count_down_together(server):
             assert caller.answer()[:2] == ("denied", 0)
 
 
-def test_many_processes_in_three_languages_at_once_get_what_is_there_and_not_one_more(server):
-    with callers_of(server, each=3) as nine:
+def test_many_processes_in_three_languages_at_once_get_what_is_there_and_not_one_more(store):
+    with callers.callers(store, CAPACITY, each=3) as nine:
         for caller in nine:
             caller.ask("start")
             caller.answer()
