@@ -16,8 +16,8 @@ use crate::error::{Error, ErrorKind, Result};
 /// Keeps the state of keys in this process.
 ///
 /// It has room for `max_keys` live keys, in sets of 62 slots whose number grows with them, and takes memory from the
-/// system as they come, some 100 bytes a key. Beyond that, what has expired is forgotten first, and then the states whose loss matters
-/// least; [`StoreInfo::evicted`] counts those. Sliding logs have as much memory again.
+/// system as they come, some 100 bytes a key. Beyond that, what has expired is forgotten first, and then the states whose
+/// loss matters least; [`StoreInfo::evicted`] counts those. Sliding logs have memory beside that, up to 256 bytes a key.
 pub struct MemoryStore {
     table: Table<Threads>,
 }

@@ -14,6 +14,7 @@ pub(crate) mod lock;
 mod log;
 mod record;
 mod set;
+mod several;
 mod slot;
 pub(crate) mod word;
 
@@ -26,21 +27,20 @@ mod model;
 use std::time::Duration;
 
 use siphasher::sip128::SipHasher13;
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
 use super::shared::Region;
-use super::{Charge, Operation, StoreInfo, TOKEN_LIFETIME, Verdicts};
+use super::{Operation, StoreInfo, Verdicts};
 use crate::algorithm::{Question, State, Verdict};
 use crate::clock::{self, Clock as _, SystemClock};
 use crate::error::{Error, Result, StoreErrorKind};
 use crate::lua::Machine;
 use crate::policy::Policy;
 use layout::{Layout, PAGE, SLOTS};
-use lock::{Locked, Owner};
-use log::Ring;
-use record::Change;
+use lock::Owner;
 use set::Set;
-use slot::{Content, Fingerprint, Flags, Kind, Place, Time, fullness};
+use several::Part;
+use slot::{Content, Fingerprint, Flags, Kind, Time, fullness};
 use word::Word;
 
 /// A region with sets of slots, and who works on it.
@@ -49,22 +49,6 @@ pub(crate) struct Table<O: Owner> {
     layout: Layout,
     hasher: SipHasher13,
     owner: O,
-}
-
-/// One policy's key in a step over several.
-struct Part<'a, O: Owner> {
-    policy: &'a Policy,
-    fingerprint: Fingerprint,
-    set: usize,
-    slot: Option<usize>,
-    before: Option<Content>,
-    held: Held<'a, O>,
-}
-
-/// The state of a key during a step.
-enum Held<'a, O: Owner> {
-    Words(Option<State>),
-    Log(Ring<'a, O>),
 }
 
 impl<O: Owner> Table<O> {
@@ -137,105 +121,6 @@ impl<O: Owner> Table<O> {
         Ok(verdict)
     }
 
-    /// Several policies, or a token: all sets concerned are locked, in order, then all states are changed or none.
-    fn decide_several(&self, operation: &Operation<'_>, patience: Duration) -> Result<Verdicts> {
-        let me = self.owner.word(&self.region)?;
-        let fingerprints: SmallVec<[Fingerprint; 4]> =
-            operation.charges.iter().map(|charge| self.fingerprint(charge.key)).collect();
-        let token = operation.token.map(|key| self.fingerprint(key));
-        let places: SmallVec<[Place; 4]> = fingerprints.iter().chain(&token).map(|it| it.place()).collect();
-        let locked = self.lock_places(&places, me, patience)?;
-        let needs_wall_clock = operation.charges.iter().any(|charge| charge.policy.needs_wall_clock());
-        let time = Time::of(operation.now_us, needs_wall_clock);
-        // Each policy may take a slot of the same set, and so may each remembered verdict.
-        let more = 2 * fingerprints.len();
-        if let Some(&crowded) = locked.sets.iter().find(|index| self.is_crowded(**index, more, time)) {
-            let sets = self.sets();
-            drop(locked);
-            self.grow(crowded, sets, me)?;
-            return self.decide_several(operation, patience);
-        }
-        if let Some(token) = token
-            && let Some(verdicts) = self.remembered(token, operation.charges, time)
-        {
-            return Ok(verdicts);
-        }
-        let places = fingerprints.iter().map(|fingerprint| (self.index(fingerprint.place()), *fingerprint));
-        let mut parts: SmallVec<[Part<'_, O>; 4]> = operation
-            .charges
-            .iter()
-            .zip(places)
-            .map(|(charge, place)| self.part(charge, place, time, me, patience))
-            .collect();
-        let (verb, commits) = operation.action.verb();
-        let mut ask = |commit| -> Result<Verdicts> {
-            let question = Question { now_us: time.now_us, verb, cost: operation.cost, commit };
-            parts.iter_mut().map(|part| part.ask(&question)).collect()
-        };
-        let seen = ask(false)?;
-        if !commits || !seen.iter().all(|verdict| verdict.allowed) {
-            for (part, verdict) in parts.iter_mut().zip(&seen) {
-                self.publish_part(part, verdict.remaining, time)?;
-            }
-            return Ok(seen);
-        }
-        let verdicts = ask(true)?;
-        self.publish_all(&locked, &mut parts, &verdicts, token, time, patience)?;
-        Ok(verdicts)
-    }
-
-    /// The answer given to a call with this token, if it is remembered.
-    fn remembered(&self, token: Fingerprint, charges: &[Charge<'_>], time: Time) -> Option<Verdicts> {
-        let set = self.set(self.index(token.place()));
-        let each = charges.iter().zip(0..).map(|(charge, number)| {
-            let content = match set.content(set.find(token.numbered(number))?)? {
-                (Kind::Verdict, content) if content.whole_at_us > time.now_us => content,
-                _ => return None,
-            };
-            let [reset_after, delay, _] = content.words.map(i64::cast_unsigned);
-            (content.flags.count() == charges.len() as u64).then(|| Verdict {
-                allowed: true,
-                // What is remembered may be of a policy with a higher limit.
-                remaining: content.flags.remaining().min(charge.policy.limit()),
-                retry_after_us: 0,
-                reset_after_us: reset_after,
-                delay_us: delay,
-            })
-        });
-        each.collect()
-    }
-
-    fn part<'a>(
-        &'a self,
-        charge: &'a Charge<'a>,
-        (index, fingerprint): (usize, Fingerprint),
-        time: Time,
-        me: u64,
-        patience: Duration,
-    ) -> Part<'a, O> {
-        let set = self.set(index);
-        let slot = set.find(fingerprint);
-        let before = slot.and_then(|slot| set.content(slot));
-        let held = match charge.policy.log() {
-            None => Held::Words(state_of(before)),
-            Some(log) => {
-                let content = before.filter(|(kind, _)| *kind == Kind::Log).map(|(_, content)| content);
-                Held::Log(Ring::open(self, fingerprint.place(), me, patience, time, log.limit(), content.as_ref()))
-            }
-        };
-        let before = before.map(|(_, content)| content);
-        Part { policy: charge.policy, fingerprint, set: index, slot, before, held }
-    }
-
-    fn publish_part(&self, part: &mut Part<'_, O>, remaining: u64, time: Time) -> Result<()> {
-        let after = part.after(remaining, time);
-        if part.changes(after.as_ref()) {
-            self.publish(self.set(part.set), part.slot, part.fingerprint, after.as_ref(), time)?;
-        }
-        part.clean_up();
-        Ok(())
-    }
-
     /// Makes a slot of a locked set hold a key's new state, or no slot where there is none.
     fn publish(
         &self,
@@ -269,62 +154,6 @@ impl<O: Owner> Table<O> {
             self.forget(set, slot);
         }
         Ok(slot)
-    }
-
-    fn publish_all(
-        &self,
-        locked: &Locked<'_, O>,
-        parts: &mut [Part<'_, O>],
-        verdicts: &Verdicts,
-        token: Option<Fingerprint>,
-        time: Time,
-        patience: Duration,
-    ) -> Result<()> {
-        // Bits of the slots that this step uses, for each of the sets.
-        let mut in_use: SmallVec<[u64; 4]> = smallvec![0; locked.sets.len()];
-        let at = |set: usize| locked.sets.binary_search(&set).unwrap_or(0);
-        for part in parts.iter() {
-            in_use[at(part.set)] |= part.slot.map_or(0, |slot| 1 << slot);
-        }
-        let mut room = |index: usize, fingerprint: Fingerprint, found: Option<usize>| -> Result<usize> {
-            let in_use = &mut in_use[at(index)];
-            let slot = match found {
-                Some(slot) => slot,
-                None => self.room(self.set(index), fingerprint, *in_use, time)?,
-            };
-            *in_use |= 1 << slot;
-            Ok(slot)
-        };
-        let mut changes: SmallVec<[Change; 4]> = SmallVec::new();
-        for (part, verdict) in parts.iter_mut().zip(verdicts) {
-            let after = part.after(verdict.remaining, time);
-            if part.changes(after.as_ref()) {
-                let slot = match (part.slot, &after) {
-                    (None, None) => continue,
-                    (found, _) => room(part.set, part.fingerprint, found)?,
-                };
-                let content = after.map(|content| (part.fingerprint, content));
-                changes.push(Change { set: part.set, slot, content });
-            }
-        }
-        if let Some(token) = token {
-            let lifetime_us = u64::try_from(TOKEN_LIFETIME.as_micros()).unwrap_or(u64::MAX);
-            let set = self.index(token.place());
-            for (verdict, number) in verdicts.iter().zip(0..) {
-                let fingerprint = token.numbered(number);
-                let slot = room(set, fingerprint, self.set(set).find(fingerprint))?;
-                let content = Content {
-                    words: [verdict.reset_after_us.cast_signed(), verdict.delay_us.cast_signed(), 0],
-                    whole_at_us: time.now_us + lifetime_us,
-                    flags: Flags::of_verdict(time.since_1970, verdicts.len() as u64, verdict.remaining),
-                    written_at_us: time.now_us,
-                };
-                changes.push(Change { set, slot, content: Some((fingerprint, content)) });
-            }
-        }
-        self.make(locked, &changes, patience)?;
-        parts.iter_mut().for_each(Part::clean_up);
-        Ok(())
     }
 
     /// Forgets a key.
@@ -382,38 +211,6 @@ impl<O: Owner> Table<O> {
     fn set(&self, index: usize) -> Set<'_> {
         let words: &[Word] = &self.region[self.layout.set(index)];
         Set(<&[Word; PAGE]>::try_from(words).expect("a set is a page"))
-    }
-}
-
-impl<O: Owner> Part<'_, O> {
-    fn ask(&mut self, question: &Question) -> Result<Verdict> {
-        match (&mut self.held, self.policy.log()) {
-            (Held::Log(ring), Some(log)) => log.decide(ring, question),
-            (Held::Words(state), _) => self.policy.decide(state, question),
-            (Held::Log(_), None) => Err(Error::internal("a ring for a policy without a log")),
-        }
-    }
-
-    /// What the slot is to hold.
-    fn after(&self, remaining: u64, time: Time) -> Option<Content> {
-        match &self.held {
-            Held::Words(state) => state.as_ref().map(|state| content(self.policy, state, remaining, time)),
-            Held::Log(ring) => ring.content(fullness(remaining, self.policy.limit())),
-        }
-    }
-
-    fn changes(&self, after: Option<&Content>) -> bool {
-        match (&self.before, after) {
-            (Some(before), Some(after)) => !before.same_state(after),
-            (None, None) => self.slot.is_some(),
-            _ => true,
-        }
-    }
-
-    fn clean_up(&mut self) {
-        if let Held::Log(ring) = &mut self.held {
-            ring.clean_up();
-        }
     }
 }
 

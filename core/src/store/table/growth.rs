@@ -40,7 +40,8 @@ impl<O: Owner> Table<O> {
     /// still grow.
     #[inline]
     pub(super) fn is_crowded(&self, index: usize, more: usize, time: Time) -> bool {
-        O::GROWS && !self.set(index).has_room(more, time) && self.sets() < self.layout.sets
+        // More than half of a set is not worth to double the table for.
+        O::GROWS && more > 0 && !self.set(index).has_room(more.min(SLOTS / 2), time) && self.sets() < self.layout.sets
     }
 
     /// Adds sets until the keys of that one have another to move to; nothing when somebody else did since there were so

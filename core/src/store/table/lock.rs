@@ -161,7 +161,7 @@ impl<O: Owner> Table<O> {
     pub(super) fn lock_one(&self, index: usize, me: u64, patience: Duration) -> Result<LockedOne<'_>> {
         let lock = self.set(index).lock();
         if lock.compare_exchange(0, me, Acquire, Relaxed).is_err() {
-            self.lock_slowly(index, me, patience)?;
+            self.lock_slowly(index, me, &mut Waiter::new(patience))?;
         }
         Ok(LockedOne { lock, me })
     }
@@ -202,9 +202,11 @@ impl<O: Owner> Table<O> {
         sets.sort_unstable();
         sets.dedup();
         let mut locked = Locked { table: self, me, sets: SmallVec::new() };
+        // One for all of them: the patience is that of the call.
+        let mut waiter = Waiter::new(patience);
         for index in sets {
             if self.set(index).lock().compare_exchange(0, me, Acquire, Relaxed).is_err() {
-                self.lock_slowly(index, me, patience)?;
+                self.lock_slowly(index, me, &mut waiter)?;
             }
             locked.sets.push(index);
         }
@@ -224,9 +226,8 @@ impl<O: Owner> Table<O> {
     }
 
     #[cold]
-    fn lock_slowly(&self, index: usize, me: u64, patience: Duration) -> Result<()> {
+    fn lock_slowly(&self, index: usize, me: u64, waiter: &mut Waiter) -> Result<()> {
         let lock = self.set(index).lock();
-        let mut waiter = Waiter::new(patience);
         loop {
             let holder = lock.load(Acquire);
             if holder == 0 {

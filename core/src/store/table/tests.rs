@@ -8,7 +8,7 @@ use super::lock::Owner;
 use super::word::Word;
 use super::word::mortal::killed_after;
 use super::*;
-use crate::store::Action;
+use crate::store::{Action, Charge};
 
 const NOW_US: u64 = 1_700_000_000_000_000;
 
@@ -249,4 +249,24 @@ fn a_fork_in_the_middle_of_growing_loses_nobody() {
             break;
         }
     }
+}
+
+#[test]
+fn a_call_with_many_policies_and_a_token_grows_a_table_no_more_than_it_needs() {
+    let layout = Layout { sets: 1_024, blocks: 2_048 };
+    let region = Region::private(layout.words()).expect("memory");
+    let table = Table::new(region, layout, [1, 2], Succession::<true>(AtomicU64::new(1)));
+    let window = Policy::fixed_window(100, 60.0).expect("a policy");
+    let keys: Vec<String> = (0..32).map(|number| format!("policy-{number}")).collect();
+    let charges: Vec<Charge<'_>> = keys.iter().map(|key| Charge { policy: &window, key: key.as_bytes() }).collect();
+    for token in [b"one", b"two"] {
+        let operation =
+            Operation { action: Action::Allow, charges: &charges, cost: 1, now_us: Some(NOW_US), token: Some(token) };
+        for _ in 0..2 {
+            table.decide(&operation, Duration::MAX).expect("a decision");
+        }
+    }
+    assert!(table.sets() <= 16, "{} sets for 96 states", table.sets());
+    // By the clock of the test they count; by the machine's they are over.
+    assert_eq!((table.info().expired, table.info().evicted), (96, 0));
 }
