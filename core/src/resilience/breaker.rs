@@ -18,6 +18,9 @@ const TIME_OUTS: u32 = 5;
 const FIRST_PAUSE_US: u64 = 250_000;
 const LONGEST_PAUSE_US: u64 = 2_000_000;
 
+/// How long after one knock the next is made: a name that cannot be looked up must not cost every caller the look-up.
+const KNOCK_PAUSE_US: u64 = 100_000;
+
 /// Whether callers are kept away from a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum BreakerState {
@@ -39,8 +42,8 @@ impl BreakerState {
 
 /// Asks a server for a sign of life without waiting for it.
 pub(crate) trait Knock: Send {
-    /// Whether the server has answered; an error when this knock never will be.
-    fn is_answered(&mut self) -> std::io::Result<bool>;
+    /// Whether the server has answered, looking for so long at most; an error when this knock never will be.
+    fn is_answered(&mut self, patience: Duration) -> std::io::Result<bool>;
 }
 
 /// The breaker of one server.
@@ -49,26 +52,35 @@ pub(crate) struct Breaker {
     time_outs: AtomicU32,
     /// When the next call is let through, in time since boot; 0 while the breaker is closed.
     next_at_us: AtomicU64,
-    knock: Mutex<Option<Box<dyn Knock>>>,
+    door: Mutex<Door>,
+}
+
+/// The knock that waits to be answered.
+#[derive(Default)]
+struct Door {
+    knock: Option<Box<dyn Knock>>,
+    /// When the last one was made, in time since boot.
+    knocked_at_us: u64,
 }
 
 impl Breaker {
     pub(crate) fn new() -> Self {
-        Self { time_outs: AtomicU32::new(0), next_at_us: AtomicU64::new(0), knock: Mutex::new(None) }
+        Self { time_outs: AtomicU32::new(0), next_at_us: AtomicU64::new(0), door: Mutex::default() }
     }
 
     pub(crate) fn state(&self) -> BreakerState {
         if self.next_at_us.load(Ordering::Relaxed) == 0 { BreakerState::Closed } else { BreakerState::Open }
     }
 
-    /// Whether a call may go to the server, which `knock` knocks at.
+    /// Whether a call may go to the server, which `knock` knocks at; a knock is waited for with `patience`.
     pub(crate) fn admit(
         &self,
         who: &dyn std::fmt::Display,
+        patience: Duration,
         knock: impl FnOnce() -> Option<Box<dyn Knock>>,
     ) -> Result<()> {
         let next_at_us = self.next_at_us.load(Ordering::Relaxed);
-        if next_at_us == 0 || self.has_answered(knock) {
+        if next_at_us == 0 || self.has_answered(patience, knock) {
             return Ok(());
         }
         let now_us = boot_time_us();
@@ -108,27 +120,29 @@ impl Breaker {
 
     /// Whether the server has answered a knock. The knocking is done by one caller at a time, and also in a forked child
     /// nobody waits for who does it.
-    fn has_answered(&self, knock: impl FnOnce() -> Option<Box<dyn Knock>>) -> bool {
-        let mut slot = match self.knock.try_lock() {
-            Ok(slot) => slot,
-            Err(TryLockError::Poisoned(slot)) => slot.into_inner(),
+    fn has_answered(&self, patience: Duration, knock: impl FnOnce() -> Option<Box<dyn Knock>>) -> bool {
+        let mut door = match self.door.try_lock() {
+            Ok(door) => door,
+            Err(TryLockError::Poisoned(door)) => door.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
-        if slot.is_none() {
-            *slot = knock();
+        let now_us = boot_time_us();
+        if door.knock.is_none() && now_us >= door.knocked_at_us + KNOCK_PAUSE_US {
+            *door = Door { knock: knock(), knocked_at_us: now_us };
         }
-        let Some(waiting) = slot.as_mut() else { return false };
-        match waiting.is_answered() {
+        let Some(waiting) = door.knock.as_mut() else { return false };
+        match waiting.is_answered(patience) {
             Ok(false) => false,
             Ok(true) => {
-                *slot = None;
+                // The next silence is knocked at without delay.
+                *door = Door::default();
                 // One more time-out opens it again.
                 self.time_outs.store(TIME_OUTS - 1, Ordering::Relaxed);
                 self.next_at_us.store(0, Ordering::Relaxed);
                 true
             }
             Err(_) => {
-                *slot = None;
+                door.knock = None;
                 false
             }
         }

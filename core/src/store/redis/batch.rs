@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::command::{self, Answer, answer, script_of};
 use super::connection::{Connection, Failure};
 use super::deadline::Deadline;
+use super::knock::LOOK;
 use super::redirect::Redirect;
 use super::resp::{Expected, Reply};
 use super::route::Target;
@@ -145,7 +146,7 @@ impl RedisStore {
         }
         let mut under_way = Vec::new();
         for part in parts {
-            if let Err(error) = part.target.admit(&self.network) {
+            if let Err(error) = part.target.admit(&self.network, LOOK) {
                 batch.fail(&part.members, &error);
                 continue;
             }

@@ -14,8 +14,8 @@ use super::resolve::resolve;
 use crate::resilience::Knock;
 use crate::store::dsn::Address;
 
-/// How long one look waits: a server that has just come back answers within that.
-const LOOK: Duration = Duration::from_micros(300);
+/// How long a caller who may block waits for the answer: a server that has just come back answers within that.
+pub(super) const LOOK: Duration = Duration::from_micros(300);
 
 /// How long a name may take to be looked up.
 const LOOK_UP: Duration = Duration::from_millis(20);
@@ -61,15 +61,15 @@ fn begin(address: &Address) -> io::Result<OwnedFd> {
 }
 
 impl Knock for Ping {
-    fn is_answered(&mut self) -> io::Result<bool> {
+    fn is_answered(&mut self, patience: Duration) -> io::Result<bool> {
         if !self.sent {
-            if self.look(PollFlags::OUT)?.is_empty() {
+            if self.look(PollFlags::OUT, patience)?.is_empty() {
                 return self.still_waits();
             }
             send(&self.socket, b"PING\r\n", SendFlags::NOSIGNAL)?;
             self.sent = true;
         }
-        if self.look(PollFlags::IN)?.is_empty() {
+        if self.look(PollFlags::IN, patience)?.is_empty() {
             return self.still_waits();
         }
         let mut byte = [0_u8; 1];
@@ -82,9 +82,9 @@ impl Knock for Ping {
 }
 
 impl Ping {
-    fn look(&self, wanted: PollFlags) -> io::Result<PollFlags> {
+    fn look(&self, wanted: PollFlags, patience: Duration) -> io::Result<PollFlags> {
         let mut looked = [PollFd::new(&self.socket, wanted)];
-        poll(&mut looked, Some(&Timespec::try_from(LOOK).map_err(io::Error::other)?))?;
+        poll(&mut looked, Some(&Timespec::try_from(patience).map_err(io::Error::other)?))?;
         Ok(looked[0].revents())
     }
 

@@ -50,6 +50,7 @@ use std::time::{Duration, Instant};
 use self::command::{Answer, answer};
 use self::connection::{Connection, Failure};
 use self::deadline::Deadline;
+use self::knock::LOOK;
 use self::node::Network;
 use self::redirect::Redirect;
 use self::resp::{Expected, Reply};
@@ -126,7 +127,7 @@ impl RedisStore {
         encode: impl Fn(&mut Vec<u8>, Naming) -> Result<()>,
         read: impl Fn(Reply) -> Option<R>,
     ) -> Result<R> {
-        self.route.admit(key, &self.network)?;
+        self.route.admit(key, &self.network, LOOK)?;
         let outcome = self.send_on(key, deadline, encode, read);
         self.route.note(key, outcome.as_ref().err());
         outcome

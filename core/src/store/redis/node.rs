@@ -1,6 +1,6 @@
 //! One server, and the connections to it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::connection::{Connection, Failure};
 use super::deadline::Deadline;
@@ -44,9 +44,9 @@ impl Node {
         }
     }
 
-    /// Fails where the server has kept too many waiting to be asked now.
-    pub(super) fn admit(&self, network: &Network) -> Result<()> {
-        self.breaker.admit(&Redis(&self.address), || knock(&self.address, network))
+    /// Fails where the server has kept too many waiting to be asked now. Looks for a sign of life with `patience`.
+    pub(super) fn admit(&self, network: &Network, patience: Duration) -> Result<()> {
+        self.breaker.admit(&Redis(&self.address), patience, || knock(&self.address, network))
     }
 
     /// Takes note of how a call to it has ended.

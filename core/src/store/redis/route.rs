@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::cluster::Cluster;
 use super::deadline::Deadline;
@@ -68,9 +69,9 @@ impl Route {
     }
 
     /// Fails where the server for a key has kept too many waiting to be asked now.
-    pub(super) fn admit(&self, key: Option<&[u8]>, network: &Network) -> Result<()> {
+    pub(super) fn admit(&self, key: Option<&[u8]>, network: &Network, patience: Duration) -> Result<()> {
         // What concerns no key is for those who want to know how the server is.
-        key.and_then(|key| self.last_target(key)).map_or(Ok(()), |target| target.admit(network))
+        key.and_then(|key| self.last_target(key)).map_or(Ok(()), |target| target.admit(network, patience))
     }
 
     /// Takes note of how a call for a key has ended.

@@ -1,5 +1,7 @@
 //! Many decisions in one exchange per server, without blocking.
 
+use std::time::{Duration, Instant};
+
 use futures_util::future::join_all;
 
 use crate::error::Result;
@@ -41,10 +43,20 @@ impl RedisStore {
                 Err(error) => batch.fail(&[index], &error),
             }
         }
+        parts.retain(|part: &Part<'_>| match part.target.admit(&self.network, Duration::ZERO) {
+            Ok(()) => true,
+            Err(error) => {
+                batch.fail(&part.members, &error);
+                false
+            }
+        });
         let exchanged = join_all(parts.iter().map(|part| self.exchange_part(batch, part, naming, deadline))).await;
         for (part, outcome) in parts.iter().zip(exchanged) {
             let replies = match outcome {
-                Ok(replies) => replies,
+                Ok(replies) => {
+                    part.target.note(None);
+                    replies
+                }
                 Err(failure) => {
                     part.target.part().await;
                     self.not_under_way(batch, part, failure);
@@ -72,6 +84,6 @@ impl RedisStore {
         batch.write(&mut commands, self.prefix(), &part.members, naming).map_err(Failure::Unknown)?;
         let exchange = part.target.exchange(&self.network, deadline, &commands, part.members.len(), Expected::Answer);
         let late = |_| Failure::Unknown(deadline.passed());
-        tokio::time::timeout(deadline.left(std::time::Instant::now()), exchange).await.map_err(late)?
+        tokio::time::timeout(deadline.left(Instant::now()), exchange).await.map_err(late)?
     }
 }
