@@ -59,7 +59,7 @@ impl Connection {
     pub(super) fn open(address: &Address, tls: Option<&Tls>, set_up: &SetUp<'_>, limit: Duration) -> Result<Self> {
         let started = Instant::now();
         if limit.is_zero() {
-            return Err(fault::timeout(address, "be connected to", limit));
+            return Err(fault::late_connection(address, limit));
         }
         let stream = Stream::connect(address, tls, limit).map_err(|error| fault::connecting(address, &error, limit))?;
         let mut connection = Self {
@@ -114,7 +114,7 @@ impl Connection {
     /// Sends `self.command`, which may be several; their replies have to be read, all of them, before the next.
     pub(super) fn begin(&mut self, now: Instant, limit: Duration) -> std::result::Result<(), Failure> {
         if limit.is_zero() {
-            return Err(Failure::NotSent(fault::timeout(&self.address, "answer", limit)));
+            return Err(Failure::NotSent(fault::late_answer(&self.address, limit)));
         }
         self.exchange = (now, limit);
         self.set_limit(limit).map_err(|error| Failure::NotSent(fault::broken(&self.address, &error, limit)))?;
@@ -187,7 +187,7 @@ impl Connection {
         let (started, limit) = self.exchange;
         let left = limit.saturating_sub(started.elapsed());
         if left.is_zero() {
-            return Err(fault::timeout(&self.address, "answer", limit));
+            return Err(fault::late_answer(&self.address, limit));
         }
         self.set_limit(left).map_err(|error| self.broken(&error))
     }

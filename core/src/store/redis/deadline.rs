@@ -28,7 +28,7 @@ impl Deadline {
         self.left(now).min(self.timeout)
     }
 
-    /// What is left for connecting, from `now` on; never all of the call, so that an answer still finds time.
+    /// What connecting may take, from `now` on.
     pub(super) fn of_connecting(&self, now: Instant) -> Duration {
         self.left(now).min(self.connect_timeout)
     }

@@ -32,15 +32,25 @@ const CODES: &[(&str, Kind)] = &[
     ("WRONGTYPE", Kind::Wrongtype),
 ];
 
-/// Not within `limit`.
-pub(super) fn timeout(address: &Address, action: &str, limit: Duration) -> Error {
-    Error::unavailable(Kind::Timeout, format!("redis at {address} did not {action} within {limit:?}"))
+/// No connection within `limit`.
+pub(super) fn late_connection(address: &Address, limit: Duration) -> Error {
+    let why = if limit.is_zero() {
+        format!("no time was left to connect to redis at {address}")
+    } else {
+        format!("redis at {address} could not be connected to within {limit:?}")
+    };
+    Error::unavailable(Kind::Timeout, why)
+}
+
+/// No answer within `limit`.
+pub(super) fn late_answer(address: &Address, limit: Duration) -> Error {
+    Error::unavailable(Kind::Timeout, format!("redis at {address} did not answer within {limit:?}"))
 }
 
 /// No connection, or none within `limit`.
 pub(super) fn connecting(address: &Address, error: &io::Error, limit: Duration) -> Error {
     if is_timeout(error) {
-        return timeout(address, "be connected to", limit);
+        return late_connection(address, limit);
     }
     Error::unavailable(Kind::Refused, format!("redis at {address} cannot be connected to: {error}"))
 }
@@ -48,7 +58,7 @@ pub(super) fn connecting(address: &Address, error: &io::Error, limit: Duration) 
 /// An exchange that broke, or was not over within `limit`.
 pub(super) fn broken(address: &Address, error: &io::Error, limit: Duration) -> Error {
     if is_timeout(error) {
-        return timeout(address, "answer", limit);
+        return late_answer(address, limit);
     }
     Error::unavailable(Kind::Closed, format!("the connection to redis at {address} broke before an answer: {error}"))
 }

@@ -69,7 +69,7 @@ impl Link {
             }
             Ok(driver)
         });
-        let driver = opened.await.map_err(|_| fault::timeout(address, "be connected to", limit))??;
+        let driver = opened.await.map_err(|_| fault::late_connection(address, limit))??;
         let (requests, queue) = mpsc::channel(QUEUE);
         tokio::spawn(driver.run(queue));
         Ok(Self { requests })
@@ -215,7 +215,7 @@ impl Driver {
                     None => return None,
                 },
                 () = sleep_until(silent_at), if owes => {
-                    return Some(fault::timeout(&self.address, "answer", self.silence));
+                    return Some(fault::late_answer(&self.address, self.silence));
                 }
             }
         }

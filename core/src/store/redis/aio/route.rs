@@ -104,7 +104,7 @@ async fn ask_node(node: &Node, network: &Network, deadline: &Deadline) -> Result
         deadline.left(Instant::now()),
         node.exchange(network, deadline, &question, 1, Expected::Report),
     );
-    let late = |_| fault::timeout(&node.address, "answer", network.options.timeout);
+    let late = |_| fault::late_answer(&node.address, network.options.timeout);
     let replies = replies.await.map_err(late)?.map_err(Failure::into_error)?;
     cluster::read(&replies[0], &node.address)
 }
