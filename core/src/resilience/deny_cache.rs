@@ -132,6 +132,13 @@ impl DenyCache {
     fn insert(&self, key: &[u8], entry: Entry) {
         let most = self.capacity.div_ceil(SHARDS);
         self.with_shard(key, |shard| {
+            // By the server's clock the later state counts, in whatever order two threads come with theirs. A caller's
+            // clock may have stepped back in between.
+            let is_later =
+                |kept: &Entry| !kept.by_caller && !entry.by_caller && kept.decided_at_us > entry.decided_at_us;
+            if shard.entries.get(key).is_some_and(is_later) {
+                return;
+            }
             if shard.entries.len() >= most && !shard.entries.contains_key(key) {
                 let here_us = entry.learnt_at_us;
                 if here_us.saturating_sub(shard.swept_at_us) < SWEEP_US {
