@@ -2,12 +2,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ratelimit_core::{Call, Limiter, ManualClock, Policy, StoreErrorKind, aio, store};
+use ratelimit_core::{BreakerState, Call, Limiter, ManualClock, Policy, StoreErrorKind, aio, store};
 use ratelimit_tests::RedisServer;
-use ratelimit_tests::certificates::Certificates;
 use ratelimit_tests::cluster::Cluster;
 use ratelimit_tests::sentinel::Sentinels;
-use ratelimit_tests::server::{eventually, free_port};
+use ratelimit_tests::server::eventually;
 use ratelimit_tests::wire::{Fate, Wire};
 
 const TIMEOUTS: &str = "?timeout=0.3&connect_timeout=0.3";
@@ -170,7 +169,7 @@ fn a_server_that_goes_away_is_found_again() {
 }
 
 #[test]
-fn clusters_sentinels_and_encryption_are_the_same_from_here() {
+fn clusters_and_sentinels_are_the_same_from_here() {
     let mut cluster = Cluster::start(3);
     run(async {
         let limiter = limiter(&cluster.dsn("?timeout=2&connect_timeout=2"), 4);
@@ -202,20 +201,6 @@ fn clusters_sentinels_and_encryption_are_the_same_from_here() {
         let limiter = limiter(&sentinels.dsn("", TIMEOUTS), 1000);
         run(async { limiter.allow("key", 1).await.is_ok_and(|decision| decision.remaining() == 998) })
     });
-
-    let certificates = Certificates::new();
-    let port = free_port();
-    let options = certificates.server_options(port, false);
-    let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    if RedisServer::can_encrypt() {
-        let _server = RedisServer::start_with(&options);
-        let ca = certificates.path("ca.pem").display().to_string();
-        run(async {
-            let limiter = limiter(&format!("rediss://127.0.0.1:{port}?ca={ca}&timeout=2&connect_timeout=2"), 10);
-            assert_eq!(remaining(&limiter).await, 9);
-            assert_eq!(remaining(&limiter).await, 8);
-        });
-    }
 }
 
 #[test]
@@ -228,4 +213,27 @@ fn a_host_without_a_runtime_has_one_of_its_own() {
         told.recv_timeout(Duration::from_secs(10)).expect("an answer")
     };
     assert_eq!([ask(), ask()], [9, 8]);
+}
+
+#[test]
+fn while_a_server_hangs_an_event_loop_is_not_held_up_by_looking_after_it() {
+    let server = RedisServer::start();
+    let limiter = limiter(&format!("{}?timeout=0.1&connect_timeout=0.1&client_name=looks", server.dsn()), 10);
+    run(async {
+        assert_eq!(remaining(&limiter).await, 9);
+        server.signal("STOP");
+        for _ in 0..5 {
+            assert!(limiter.allow("key", 1).await.is_err());
+        }
+        assert_eq!(limiter.blocking().store().breaker(), BreakerState::Open);
+        // Were each of them to wait for a sign of life, this alone would take three seconds.
+        let started = Instant::now();
+        for _ in 0..10_000 {
+            assert!(limiter.allow("key", 1).await.is_err());
+        }
+        assert!(limiter.allow_many(&[("key", 1); 3]).await.expect("valid calls").iter().all(Result::is_err));
+        assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+        server.signal("CONT");
+    });
+    eventually("a real answer", || run(async { limiter.allow("key", 1).await.is_ok() }));
 }

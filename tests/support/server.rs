@@ -51,20 +51,6 @@ impl RedisServer {
         server
     }
 
-    /// Whether this server can encrypt connections: not every build of it can.
-    ///
-    /// # Panics
-    ///
-    /// When there is no server.
-    pub fn can_encrypt() -> bool {
-        // Without a certificate it ends at once, and says what it is missing.
-        let output =
-            Command::new("redis-server").args(["--port", "0", "--tls-port", &free_port().to_string()]).output();
-        let output = output.expect("redis-server is installed");
-        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        !["Bad directive", "Failed finding TLS support", "connection type tls"].iter().any(|words| said.contains(words))
-    }
-
     fn launch(&mut self) {
         let log = self.folder.path().join("log");
         let output = File::create(&log).expect("a log");
