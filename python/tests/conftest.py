@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from servers import RedisServer, SilentListener
@@ -58,11 +59,13 @@ def silent() -> Iterator[SilentListener]:
     listener.close()
 
 
-@pytest.fixture(params=["memory", "redis"])
-def store(request: pytest.FixtureRequest) -> Store:
+@pytest.fixture(params=["memory", "shared", "redis"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """Each store in turn, empty."""
     if request.param == "memory":
         return Store.memory()
+    if request.param == "shared":
+        return Store.shared(tmp_path / "limits", bytes=4 << 20)
     server: RedisServer = request.getfixturevalue("server")
     # The deadline is generous where the test is not about time: the machine may be busy. And the server is asked every
     # time, since two threads may learn in another order what they gave back than the server did it.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
-from servers import RedisServer, free_port
+from servers import RedisServer, SilentListener, free_port
 
-from ratelimit_rs import InvalidStore, Limiter, Policy, RateLimitError, Store, StoreUnavailable
+from ratelimit_rs import InvalidStore, Limiter, Policy, RateLimitError, Store, StoreUnavailable, metrics
 
 FIVE = Policy.token_bucket(5, 1, 3600)
 
@@ -108,3 +109,43 @@ def test_what_names_no_store_is_a_type_error(store: Any) -> None:
             make(5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="^timeout must be a number, got NoneType$"):
         Store.redis(timeout=None)  # type: ignore[arg-type]
+
+
+def test_a_shared_store_is_one_for_all_who_name_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "limits"
+    first, second = Store.shared(path, bytes=1 << 20), Store.open(f"shared:{path}?size=1MiB")
+    assert (first.kind, first.breaker) == ("shared", "closed")
+    assert [Limiter(FIVE, store).allow("k").remaining for store in (first, second, first)] == [4, 3, 2]
+    assert path.stat().st_size == 1 << 20
+    assert path.stat().st_mode & 0o777 == 0o600
+    for wrong, text in ((1023, "bytes must be between 1 MiB"), (2.5, "bytes must be an integer")):
+        with pytest.raises(InvalidStore, match=text):
+            Store.shared(tmp_path / "other", bytes=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidStore, match="limits"):
+        Store.shared(path, bytes=2 << 20)
+
+
+def test_how_full_a_store_is(tmp_path: Path, server: RedisServer) -> None:
+    for store in (Store.memory(1000), Store.shared(tmp_path / "limits", bytes=1 << 20)):
+        limiter = Limiter(FIVE, store)
+        for number in range(20):
+            limiter.allow(f"key {number}")
+        info = store.info()
+        assert info is not None
+        assert (info.used, info.expired, info.evicted) == (20, 0, 0)
+        assert info.slots >= 1000
+        assert info.bytes >= 1 << 16
+        assert repr(info).startswith(f"StoreInfo(slots={info.slots}, used=20, ")
+        with pytest.raises(AttributeError):
+            info.used = 5  # type: ignore[misc]
+    assert Store.open(server.dsn).info() is None
+
+
+def test_a_store_says_when_it_is_left_alone(silent: SilentListener) -> None:
+    store = Store.open(f"redis://127.0.0.1:{silent.port}?timeout=0.05&connect_timeout=0.05")
+    limiter = Limiter(FIVE, store, on_error="open")
+    assert store.breaker == "closed"
+    for _ in range(5):
+        assert limiter.allow("k").degraded
+    assert store.breaker == "open"
+    assert "rate_limiter_breakers_open" in metrics()

@@ -25,6 +25,7 @@ int main(int argc, char **argv) {
   ownership();
   headers();
   client_ip();
+  metrics();
   concurrency();
   faults();
   long_run();

@@ -29,6 +29,9 @@ void headers(void);
 /* Who a request comes from, behind proxies. */
 void client_ip(void);
 
+/* What limiters have done, and how full stores are. */
+void metrics(void);
+
 /* Many threads and many processes, one budget. */
 void concurrency(void);
 

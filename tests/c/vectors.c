@@ -6,7 +6,9 @@
 
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MAX_POLICIES = 8, MAX_KEY = 256 };
 
@@ -296,6 +298,15 @@ static void decisions_become_the_headers_and_problems_of_every_vector(void) {
 
 static void memory_answers_every_vector(void) { run_all("memory:?max_keys=20000"); }
 
+static void shared_memory_answers_every_vector(void) {
+  char folder[] = "/tmp/rl-vectors-XXXXXX", dsn[80], file[64];
+  CHECK(mkdtemp(folder) != NULL);
+  snprintf(file, sizeof file, "%s/limits", folder);
+  snprintf(dsn, sizeof dsn, "shared:%s?size=16MiB", file);
+  run_all(dsn);
+  CHECK(unlink(file) == 0 && rmdir(folder) == 0);
+}
+
 static void redis_answers_every_vector(void) {
   server redis = server_start();
   run_all(dsn_of(&redis));
@@ -305,6 +316,7 @@ static void redis_answers_every_vector(void) {
 void vectors(const char *folder) {
   root = folder;
   TEST(memory_answers_every_vector);
+  TEST(shared_memory_answers_every_vector);
   TEST(redis_answers_every_vector);
   TEST(decisions_become_the_headers_and_problems_of_every_vector);
 }

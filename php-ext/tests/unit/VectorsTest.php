@@ -12,6 +12,7 @@ use RateLimit\ManualClock;
 use RateLimit\Policy;
 use RateLimit\Store;
 use RateLimit\Tests\RedisServer;
+use RateLimit\Tests\Wait;
 
 /**
  * The vectors that every language answers; `tests/vectors/README.md` defines each member.
@@ -22,6 +23,7 @@ final class VectorsTest extends TestCase
     private const EPOCH_US = 1_700_000_000_000_000;
 
     private static ?RedisServer $server = null;
+    private static ?string $folder = null;
 
     public static function tearDownAfterClass(): void
     {
@@ -34,6 +36,15 @@ final class VectorsTest extends TestCase
     public function testMemoryAnswersExactly(array $case): void
     {
         $this->play($case, Store::memory(), $this->manualClock());
+    }
+
+    /**
+     * @dataProvider cases
+     */
+    public function testSharedMemoryAnswersExactly(array $case): void
+    {
+        self::$folder ??= Wait::folder();
+        $this->play($case, Store::shared(self::$folder . '/limits', 16 << 20), $this->manualClock());
     }
 
     /**
