@@ -67,6 +67,12 @@ impl KeySpace {
         Self { head: head.into_bytes().into_boxed_slice() }
     }
 
+    /// The space of what is no policy.
+    pub(crate) fn named(tag: &str, name: Option<&str>) -> Self {
+        let name = name.map_or_else(String::new, |name| format!(":{}", utf8_percent_encode(name, NAME)));
+        Self { head: format!("{tag}{name}:{{").into_bytes().into_boxed_slice() }
+    }
+
     #[inline]
     pub(crate) fn key(&self, style: &KeyStyle, key: &[u8]) -> StoredKey {
         let (head, end) = (self.head.len(), self.head.len() + key.len());

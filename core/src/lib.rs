@@ -28,6 +28,16 @@ pub mod decision;
 
 pub mod limiter;
 
+pub mod lock;
+
+pub mod concurrency;
+
+pub mod acquiring;
+
+pub mod holder;
+
+mod holding;
+
 pub mod clock;
 
 pub mod algorithm;
@@ -51,10 +61,14 @@ mod key;
 
 mod process;
 
+pub use acquiring::{AcquireStep, Acquiring};
 pub use clock::{Clock, ManualClock};
+pub use concurrency::{Concurrency, LeaseGuard};
 pub use decision::{Decision, Source};
 pub use error::{Error, ErrorKind, Result, StoreErrorKind};
+pub use holder::Holder;
 pub use limiter::{Call, Keys, Limiter, LimiterBuilder, Policies, WaitStep, Waiting};
+pub use lock::{Lock, LockGuard};
 pub use policy::Policy;
 pub use resilience::{BreakerState, FailureRule};
 

@@ -60,6 +60,16 @@ pub enum Algorithm {
     Learnt(Learnt),
 }
 
+/// Whether a name is one: 1 to 100 printable ASCII characters.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    let printable = name.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    if (1..=MAX_NAME).contains(&name.len()) && printable {
+        return Ok(());
+    }
+    let got = if name.len() > MAX_NAME { format!("{} bytes", name.len()) } else { format!("{name:?}") };
+    Err(Error::policy("name", format!("must be 1 to {MAX_NAME} printable ASCII characters, got {got}")))
+}
+
 impl Policy {
     /// A token bucket that gains `refill_rate` tokens at the end of every `refill_interval` seconds.
     ///
@@ -118,14 +128,7 @@ impl Policy {
 
     /// The same policy under another name: 1 to 100 printable ASCII characters. Without this it is `default`.
     pub fn named(&self, name: &str) -> Result<Self> {
-        let printable = name.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-        if !(1..=MAX_NAME).contains(&name.len()) || !printable {
-            let got = if name.len() > MAX_NAME { format!("{} bytes", name.len()) } else { format!("{name:?}") };
-            return Err(Error::policy(
-                "name",
-                format!("must be 1 to {MAX_NAME} printable ASCII characters, got {got}"),
-            ));
-        }
+        check_name(name)?;
         Ok(Self::new(name, self.0.algorithm.clone()))
     }
 

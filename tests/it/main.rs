@@ -21,6 +21,12 @@ mod stories;
 /// Many callers at once on one key.
 mod concurrency;
 
+/// One holder at a time.
+mod locks;
+
+/// So many under way at a time.
+mod leases;
+
 /// What stands in the place of a shared file, and what stands in the file.
 mod shared_file;
 

@@ -2,7 +2,13 @@
 
 mod limiter;
 
+mod lock;
+
+mod concurrency;
+
 mod runtime;
 
+pub use concurrency::Concurrency;
 pub use limiter::Limiter;
+pub use lock::Lock;
 pub use runtime::spawn;

@@ -16,6 +16,8 @@ pub mod fixed_window;
 
 pub mod learnt;
 
+pub(crate) mod leases;
+
 pub mod calendar;
 
 pub mod sliding_window_log;
@@ -33,7 +35,7 @@ pub use sliding_window_counter::SlidingWindowCounter;
 pub use sliding_window_log::{Grant, Grants, SlidingWindowLog};
 pub use token_bucket::TokenBucket;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Every number of a model is at most this, so that a Lua number (a double) holds it exactly.
 pub const MAX_EXACT: u64 = 1 << 53;
@@ -109,18 +111,24 @@ pub struct Verdict {
     pub delay_us: u64,
 }
 
-/// Seconds of a window in whole microseconds: at least a millisecond, since no store forgets faster.
+/// Seconds of a window in whole microseconds.
 fn window_us(argument: &'static str, seconds: f64) -> Result<u64> {
+    span_us(ErrorKind::InvalidPolicy, argument, seconds)
+}
+
+/// Seconds of some length in whole microseconds: at least a millisecond, since no store forgets faster.
+pub(crate) fn span_us(kind: ErrorKind, argument: &'static str, seconds: f64) -> Result<u64> {
     let us = crate::clock::seconds_to_us(seconds);
     if seconds.is_finite() && (1_000..=MAX_SPAN_US).contains(&us) {
         return Ok(us);
     }
     let longest = crate::clock::us_to_seconds(MAX_SPAN_US);
-    Err(Error::policy(argument, format!("must be between 0.001 and {longest} seconds, got {seconds}")))
+    let detail = format!("must be between 0.001 and {longest} seconds, got {seconds}");
+    Err(Error::argument_error(kind, argument, detail))
 }
 
 /// A count of units: from 1 to [`MAX_UNITS`].
-fn units(argument: &'static str, count: i64) -> Result<u64> {
+pub(crate) fn units(argument: &'static str, count: i64) -> Result<u64> {
     u64::try_from(count)
         .ok()
         .filter(|count| (1..=MAX_UNITS).contains(count))

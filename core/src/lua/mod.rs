@@ -1,7 +1,7 @@
 //! The scripts that Redis runs, and the parts of an `EVALSHA` that never change.
 //!
-//! One text per machine and one for several policies, the same bytes from every language, so that they all share the
-//! server's script cache. The SHA-1 is computed once per process; the server is never asked for it.
+//! One text per machine, one for several policies, and one each for locks and leases: the same bytes from every
+//! language, so that they all share the server's script cache. The SHA-1 is computed once per process; the server is never asked for it.
 
 use std::fmt::Write as _;
 
@@ -97,6 +97,12 @@ fn several() -> &'static [Script; 2] {
     })
 }
 
+static HOLDING: OnceBox<[Script; 2]> = OnceBox::new();
+
+fn holding() -> &'static [Script; 2] {
+    HOLDING.get_or_init(|| Box::new([Script::new("lock", text!("lock")), Script::new("leases", text!("leases"))]))
+}
+
 /// One script.
 #[derive(Debug)]
 pub struct Script {
@@ -148,7 +154,17 @@ impl Script {
         &several()[usize::from(some_are_learnt)]
     }
 
-    /// The machine it runs, as its file is called.
+    /// The script of locks.
+    pub(crate) fn lock() -> &'static Self {
+        &holding()[0]
+    }
+
+    /// The script of leases.
+    pub(crate) fn leases() -> &'static Self {
+        &holding()[1]
+    }
+
+    /// What it does, as its file is called.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -182,7 +198,7 @@ fn head(command: &mut Vec<u8>, script: &[u8], keys: usize, arguments: usize) {
 
 /// Every script there is.
 pub fn scripts() -> impl Iterator<Item = &'static Script> {
-    single().iter().chain(several())
+    single().iter().chain(several()).chain(holding())
 }
 
 /// Appends numbers as one part of a command: little-endian doubles, which the scripts unpack in one go. Every number

@@ -9,7 +9,7 @@ use super::shared::Region;
 use super::table::Table;
 use super::table::layout::Layout;
 use super::table::lock::Threads;
-use super::{Operation, Store, StoreInfo, StoreKind, Verdicts, sealed};
+use super::{Held, Hold, Operation, Store, StoreInfo, StoreKind, Verdicts, sealed};
 use crate::algorithm::Verdict;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -49,6 +49,10 @@ impl Store for MemoryStore {
 
     fn reset(&self, key: &[u8]) -> Result<()> {
         self.table.reset(key, Duration::MAX)
+    }
+
+    fn hold(&self, hold: &Hold<'_>) -> Result<Held> {
+        self.table.hold(hold, Duration::MAX)
     }
 
     fn ping(&self) -> Result<Duration> {

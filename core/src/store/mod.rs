@@ -10,6 +10,8 @@ mod table;
 
 pub mod redis;
 
+mod hold;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
@@ -24,6 +26,8 @@ use crate::policy::Policy;
 use crate::process;
 use crate::resilience::BreakerState;
 use dsn::Dsn;
+pub(crate) use hold::Kept;
+pub use hold::{Held, Hold};
 use memory::MemoryStore;
 use redis::RedisStore;
 use shared::SharedStore;
@@ -166,6 +170,9 @@ pub trait Store: Send + Sync + fmt::Debug + sealed::Sealed {
     /// Forgets a key, given as stored.
     fn reset(&self, key: &[u8]) -> Result<()>;
 
+    /// Takes, extends, ends or counts the leases of a key, in one step.
+    fn hold(&self, hold: &Hold<'_>) -> Result<Held>;
+
     /// How long a round trip takes. Fails with [`StoreUnavailable`](crate::ErrorKind::StoreUnavailable).
     fn ping(&self) -> Result<Duration>;
 
@@ -215,6 +222,9 @@ pub trait AsyncStore: Send + Sync + sealed::Sealed {
 
     /// [`Store::reset`].
     fn reset<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<()>>;
+
+    /// [`Store::hold`].
+    fn hold<'a>(&'a self, hold: &'a Hold<'a>) -> BoxFuture<'a, Result<Held>>;
 
     /// [`Store::ping`].
     fn ping(&self) -> BoxFuture<'_, Result<Duration>>;

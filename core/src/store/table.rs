@@ -9,6 +9,7 @@
 
 mod area;
 mod growth;
+mod hold;
 pub(crate) mod layout;
 pub(crate) mod lock;
 mod log;
@@ -145,7 +146,8 @@ impl<O: Owner> Table<O> {
     /// An empty slot for a key that has none, in a set that is ours.
     fn room(&self, set: Set<'_>, fingerprint: Fingerprint, taken: u64, time: Time) -> Result<usize> {
         let (slot, is_live) = set.choose(fingerprint, taken, &time).ok_or_else(|| {
-            Error::unavailable(StoreErrorKind::Oom, format!("one step changes more than {SLOTS} states of one set"))
+            let detail = "no room is left among the locks and leases that are held, or for so many states in one step";
+            Error::unavailable(StoreErrorKind::Oom, detail)
         })?;
         if is_live {
             set.count_eviction();
@@ -172,7 +174,8 @@ impl<O: Owner> Table<O> {
     fn forget(&self, set: Set<'_>, slot: usize) {
         let (place, old) = (set.fingerprint(slot).place(), set.content(slot));
         set.remove(slot);
-        if let Some((Kind::Log, content)) = old
+        if let Some((kind, content)) = old
+            && kind.has_run()
             && let Some(block) = log::block_of(&content)
         {
             self.free_run(block, place);

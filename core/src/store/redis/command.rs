@@ -153,7 +153,7 @@ fn verdict(bytes: &[u8]) -> Option<Verdict> {
 
 /// A double as the whole number it has to be, below 2^53.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::float_cmp)]
-fn exact(number: f64) -> Option<u64> {
+pub(super) fn exact(number: f64) -> Option<u64> {
     // A cast from float saturates, and takes NaN to 0; neither gives the same float again.
     let whole = number as u64;
     (whole < MAX_EXACT && whole as f64 == number).then_some(whole)

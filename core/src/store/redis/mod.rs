@@ -20,6 +20,8 @@ mod fault;
 #[doc(hidden)]
 pub mod fuzzing;
 
+mod hold;
+
 mod knock;
 
 mod node;
@@ -57,7 +59,7 @@ use self::resp::{Expected, Reply};
 use self::route::{Route, Target};
 use self::tls::Tls;
 use super::dsn::{RedisOptions, StoreClock};
-use super::{Operation, Store, StoreKind, Verdicts, sealed};
+use super::{Held, Hold, Operation, Store, StoreKind, Verdicts, sealed};
 use crate::clock::{Clock as _, SystemClock};
 use crate::error::{Error, Result, StoreErrorKind};
 use crate::lua::Naming;
@@ -313,6 +315,10 @@ impl Store for RedisStore {
             },
             |reply| matches!(reply, Reply::Integer(0 | 1)).then_some(()),
         )
+    }
+
+    fn hold(&self, hold: &Hold<'_>) -> Result<Held> {
+        self.hold_within(hold, &Deadline::start(&self.network.options))
     }
 
     fn ping(&self) -> Result<Duration> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::file::{self, SharedTable};
 use crate::algorithm::Verdict;
 use crate::error::Result;
-use crate::store::{Operation, Store, StoreInfo, StoreKind, Verdicts, sealed};
+use crate::store::{Held, Hold, Operation, Store, StoreInfo, StoreKind, Verdicts, sealed};
 
 /// Keeps the state of keys in a file in memory, which every process of the same user that names it works on.
 ///
@@ -51,6 +51,10 @@ impl Store for SharedStore {
 
     fn reset(&self, key: &[u8]) -> Result<()> {
         self.table.reset(key, self.timeout)
+    }
+
+    fn hold(&self, hold: &Hold<'_>) -> Result<Held> {
+        self.table.hold(hold, self.timeout)
     }
 
     fn ping(&self) -> Result<Duration> {

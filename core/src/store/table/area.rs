@@ -11,7 +11,8 @@ use super::Table;
 use super::layout::SLOTS;
 use super::lock::{Owner, unlock};
 use super::log::block_of;
-use super::slot::{Kind, Place, Time};
+use super::set::KEPT;
+use super::slot::{Place, Time};
 use super::word::Word;
 use crate::error::Result;
 
@@ -200,6 +201,7 @@ impl<O: Owner> Table<O> {
         let slot = self.slot_of_run(index, at);
         let standing = slot.and_then(|slot| set.standing(slot, &time));
         match (slot, standing) {
+            (_, Some(KEPT)) => return Fate::Kept,
             (_, Some(standing)) => return Fate::Live { place, standing },
             (Some(slot), None) => set.remove(slot),
             (None, None) => {}
@@ -222,7 +224,7 @@ impl<O: Owner> Table<O> {
         let set = self.set(index);
         let refers = |slot: &usize| {
             set.is_used(*slot)
-                && matches!(set.content(*slot), Some((Kind::Log, content)) if block_of(&content) == Some(at))
+                && matches!(set.content(*slot), Some((kind, content)) if kind.has_run() && block_of(&content) == Some(at))
         };
         (0..SLOTS).find(refers)
     }

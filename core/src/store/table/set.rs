@@ -113,7 +113,7 @@ impl<'a> Set<'a> {
         let written_at_us = self.word(slot, 7);
         let kind = flags.kind()?;
         let largest = words.iter().fold(0, |largest, word| largest | word.unsigned_abs());
-        let possible = whole_at_us <= MAX_EXACT && (largest < 2 * MAX_EXACT || kind == Kind::Log);
+        let possible = whole_at_us <= MAX_EXACT && (largest < 2 * MAX_EXACT || !kind.counts());
         possible.then_some((kind, Content { words, whole_at_us, flags, written_at_us }))
     }
 
@@ -227,7 +227,7 @@ impl<'a> Set<'a> {
         let mut least: Option<(usize, u64)> = None;
         for slot in (0..SLOTS).filter(|&slot| free(slot)) {
             let Some(standing) = self.standing(slot, time) else { return Some((slot, false)) };
-            if least.is_none_or(|(_, other)| standing < other) {
+            if standing < least.map_or(KEPT, |(_, other)| other) {
                 least = Some((slot, standing));
             }
         }
@@ -288,6 +288,9 @@ impl<'a> Set<'a> {
         if left_us == 0 {
             return None;
         }
+        if kind.is_held() {
+            return Some(KEPT);
+        }
         if kind == Kind::Verdict {
             return Some(left_us);
         }
@@ -296,7 +299,7 @@ impl<'a> Set<'a> {
         let drains = content.flags.drains();
         let missing = if drains { part(missing, left_us, span_us) } else { missing };
         let used_up = if missing >= NEARLY_USED_UP { 1 << 63 } else { 0 };
-        Some(used_up | left_us.saturating_mul(missing + 1).min((1 << 63) - 1))
+        Some((used_up | left_us.saturating_mul(missing + 1).min((1 << 63) - 1)).min(KEPT - 1))
     }
 }
 
@@ -306,6 +309,9 @@ impl<'a> Set<'a> {
 fn in_this_order() {
     std::sync::atomic::compiler_fence(SeqCst);
 }
+
+/// How much it matters that a lock is kept: more than anything else, so that it is never forgotten.
+pub(super) const KEPT: u64 = u64::MAX;
 
 /// Of 256.
 const NEARLY_USED_UP: u64 = 224;

@@ -93,6 +93,27 @@ pub(super) enum Kind {
     Log,
     /// One of the verdicts given to a call with an idempotency token.
     Verdict,
+    /// The holder of a lock.
+    Lock,
+    /// Where the leases of a key are.
+    Leases,
+}
+
+impl Kind {
+    /// Whether the words are numbers of a model, none beyond what can be counted exactly.
+    pub(super) const fn counts(self) -> bool {
+        matches!(self, Self::Words | Self::Verdict)
+    }
+
+    /// Whether the first word says where a run of the log area is.
+    pub(super) const fn has_run(self) -> bool {
+        matches!(self, Self::Log | Self::Leases)
+    }
+
+    /// Whether somebody relies on its being there.
+    pub(super) const fn is_held(self) -> bool {
+        matches!(self, Self::Lock | Self::Leases)
+    }
 }
 
 /// What is known about a slot in bits: kind, clock, how full the budget was, and for a verdict how many there are and
@@ -126,6 +147,8 @@ impl Flags {
             Kind::Words => 1,
             Kind::Log => 2,
             Kind::Verdict => 3,
+            Kind::Lock => 4,
+            Kind::Leases => 5,
         };
         let since_1970 = if since_1970 { Self::SINCE_1970 } else { 0 };
         let drains = if drains { Self::DRAINS } else { 0 };
@@ -142,6 +165,8 @@ impl Flags {
             1 => Some(Kind::Words),
             2 => Some(Kind::Log),
             3 => Some(Kind::Verdict),
+            4 => Some(Kind::Lock),
+            5 => Some(Kind::Leases),
             _ => None,
         }
     }

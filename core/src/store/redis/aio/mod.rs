@@ -22,7 +22,7 @@ use super::resp::{Expected, Reply};
 use super::{MAX_CORRECTIONS, MAX_HOPS, RedisStore, Sent, TRY_AGAIN, Way, calendar_time, keys_of, settled};
 use crate::error::{Error, Result, StoreErrorKind};
 use crate::lua::Naming;
-use crate::store::{AsyncStore, BoxFuture, Operation, Verdicts};
+use crate::store::{AsyncStore, BoxFuture, Held, Hold, Operation, Verdicts};
 
 impl RedisStore {
     /// [`call`](Self::call) without blocking.
@@ -158,6 +158,14 @@ impl AsyncStore for RedisStore {
             };
             let read = |reply| matches!(reply, Reply::Integer(0 | 1)).then_some(());
             self.call_async(Some(key), &deadline, encode, read).await
+        })
+    }
+
+    fn hold<'a>(&'a self, hold: &'a Hold<'a>) -> BoxFuture<'a, Result<Held>> {
+        Box::pin(async move {
+            let deadline = Deadline::start(&self.network.options);
+            let read = |reply| super::hold::read(&reply);
+            self.call_async(Some(hold.key), &deadline, self.encode_hold(hold), read).await
         })
     }
 
