@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use ratelimit_core::store::{self, Store};
-use ratelimit_core::{Call, ErrorKind, Limiter, Policy};
+use ratelimit_core::{Call, Concurrency, ErrorKind, Limiter, Lock, Policy, Result};
 
 /// Words that were checked when the file was opened, and that nobody reads after that.
 const HEADER: u64 = 7;
@@ -22,6 +22,8 @@ struct Target {
     file: File,
     words: u64,
     limiters: Vec<Limiter>,
+    lock: Lock,
+    leases: Concurrency,
 }
 
 static TARGET: LazyLock<Target> = LazyLock::new(|| {
@@ -36,7 +38,9 @@ static TARGET: LazyLock<Target> = LazyLock::new(|| {
     let several = Limiter::new(named.collect::<Vec<_>>(), store.clone()).expect("a limiter");
     let single = policies.iter().map(|it| Limiter::new(it.clone(), store.clone()).expect("a limiter"));
     let limiters = single.chain([several]).collect();
-    Target { words: file.metadata().expect("a size").len() / 8, store, file, limiters }
+    let lock = Lock::new(store.clone());
+    let leases = Concurrency::new(40, 0.01, store.clone()).expect("a limit");
+    Target { words: file.metadata().expect("a size").len() / 8, store, file, limiters, lock, leases }
 });
 
 fuzz_target!(|bytes: &[u8]| {
@@ -59,5 +63,32 @@ fuzz_target!(|bytes: &[u8]| {
         }
         let _ = limiter.reset("three");
     }
+    held(hold(target));
     target.store.info();
 });
+
+/// Locks and leases, some of which are never given back.
+fn hold(target: &Target) -> Result<()> {
+    for key in ["one", "two"] {
+        if let Some(holder) = target.lock.acquire(key, 0.01, 0)? {
+            target.lock.extend(key, &holder, 0.01)?;
+            target.lock.release(key, &holder)?;
+        }
+        for _ in 0..3 {
+            if let Some(lease) = target.leases.acquire(key, 0)? {
+                target.leases.extend(key, &lease)?;
+            }
+        }
+        if let Some(lease) = target.leases.acquire(key, 0)? {
+            target.leases.release(key, &lease)?;
+        }
+        target.leases.peek(key)?;
+    }
+    Ok(())
+}
+
+fn held(outcome: Result<()>) {
+    if let Err(error) = outcome {
+        assert!(matches!(error.kind(), ErrorKind::StoreUnavailable(_)), "{error}");
+    }
+}

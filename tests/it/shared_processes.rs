@@ -5,10 +5,11 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ratelimit_core::{Limiter, Policy, StoreErrorKind, store};
-use ratelimit_tests::SharedFile;
+use ratelimit_core::{Concurrency, Limiter, Lock, Policy, StoreErrorKind, store};
+use ratelimit_tests::server::eventually;
 use ratelimit_tests::shared::start;
 use ratelimit_tests::storm::{self, Counts, FEW, MANY};
+use ratelimit_tests::{RedisServer, SharedFile};
 
 const WORKER: &str = env!("CARGO_BIN_EXE_worker");
 
@@ -115,6 +116,50 @@ fn processes_killed_at_any_moment_block_nobody_and_tear_nothing() {
     let [one, two] = used(&pair, "pair", MANY).try_into().expect("two policies");
     assert_eq!(one, two, "both policies are charged or none is");
     assert!(in_order(one, counts.pair), "{one} used, {counts:?}");
+}
+
+#[test]
+fn a_lock_and_a_lease_of_a_killed_process_end_with_their_time() {
+    let (file, server) = (SharedFile::with("timeout=5"), RedisServer::start());
+    for dsn in [file.dsn(), format!("{}?timeout=5&connect_timeout=5", server.dsn())] {
+        let mut worker = start(WORKER, &["holds", &dsn, "key", "0.5"]);
+        let mut said = [0; 5];
+        worker.stdout.as_mut().expect("an output").read_exact(&mut said).expect("a word");
+        assert_eq!(&said, b"held\n");
+        worker.kill().expect("a kill");
+        worker.wait().expect("an end");
+        let store = store::open(&dsn).expect("a store");
+        let (lock, leases) = (Lock::new(store.clone()), Concurrency::new(1, 0.5, store).expect("a limit"));
+        assert!(lock.acquire("key", 60.0, 10_000_000).expect("an answer").is_some(), "{dsn}");
+        assert!(leases.acquire("key", 10_000_000).expect("an answer").is_some(), "{dsn}");
+    }
+}
+
+#[test]
+fn leases_of_processes_killed_at_any_moment_come_back() {
+    let file = SharedFile::with("size=1MiB&timeout=1");
+    let mut workers: VecDeque<Child> = (0..4).map(|_| start(WORKER, &["leases", &file.dsn()])).collect();
+    let started = Instant::now();
+    while started.elapsed().as_secs_f64() < storm_seconds() / 2.0 {
+        thread::sleep(Duration::from_millis(25));
+        let mut oldest = workers.pop_front().expect("a worker");
+        assert_eq!(oldest.try_wait().expect("a state"), None, "it still works");
+        oldest.kill().expect("a kill");
+        oldest.wait().expect("an end");
+        workers.push_back(start(WORKER, &["leases", &file.dsn()]));
+    }
+    for mut worker in workers {
+        worker.kill().expect("a kill");
+        worker.wait().expect("an end");
+    }
+    let store = store::open(&file.dsn()).expect("it opens without cleaning");
+    let (lock, leases) = (Lock::new(store.clone()), storm::leases(&store).expect("a limit"));
+    for key in ["key-0", "key-1", "key-2", "key-3", "key-4"] {
+        eventually("all leases are back", || leases.peek(key).expect("a decision").remaining() == 20);
+        eventually("the lock is free", || !lock.is_held(key).expect("an answer"));
+        assert!((0..20).all(|_| leases.acquire(key, 0).expect("an answer").is_some()), "{key}");
+        assert_eq!(leases.acquire(key, 0).expect("an answer"), None, "{key}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ratelimit_core::store::Store;
-use ratelimit_core::{Limiter, Policy, Result};
+use ratelimit_core::{Concurrency, Limiter, Policy, Result};
 
 /// A limit that nobody reaches.
 pub const MANY: i64 = 1_000_000_000;
@@ -26,6 +26,18 @@ pub fn limiters(store: &Arc<dyn Store>) -> Result<[Limiter; 4]> {
         Limiter::new(Policy::sliding_window_log(FEW, 36_000.0)?, store.clone())?,
     ];
     Ok(all)
+}
+
+/// How long a lease of a storm lasts.
+pub const LEASE_SECONDS: f64 = 0.3;
+
+/// Leases for all who work in a storm.
+///
+/// # Errors
+///
+/// When the store cannot be had.
+pub fn leases(store: &Arc<dyn Store>) -> Result<Concurrency> {
+    Concurrency::new(20, LEASE_SECONDS, store.clone())
 }
 
 /// What passed, for each of the limiters, and how it went.

@@ -4,13 +4,17 @@
 //! - `race DSN`: opens the store at once when its input has a line, asks once, and prints `passed` or `refused`;
 //! - `flood DSN POLICY COUNT`: asks once for each of so many keys, and prints the memory it has in use after half of
 //!   them and at the end, in KiB;
+//! - `holds DSN KEY SECONDS`: takes a lock and a lease that last so long, says `held`, and waits to be killed;
+//! - `leases DSN`: takes, extends and gives back leases and locks until it is killed;
 //! - `hammer DSN FILE NUMBER`: asks in several ways until it is killed, and keeps count in its part of a file.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 use std::time::Instant;
 
-use ratelimit_core::{Call, Limiter, Policy, Result, store};
+use ratelimit_core::store::Store;
+use ratelimit_core::{Call, Concurrency, Limiter, Lock, Policy, Result, store};
 use ratelimit_tests::storm::{self, Counts};
 
 fn main() -> Result<()> {
@@ -39,8 +43,34 @@ fn main() -> Result<()> {
                 println!("{}", resident_kib());
             }
         }
+        ["holds", dsn, key, seconds] => {
+            let (store, seconds) = (store::open(dsn)?, seconds.parse().expect("seconds"));
+            let lock = Lock::new(store.clone()).acquire(key, seconds, 0)?;
+            let lease = Concurrency::new(1, seconds, store)?.acquire(key, 0)?;
+            println!("{}", if lock.is_some() && lease.is_some() { "held" } else { "refused" });
+            wait_for_a_line();
+        }
+        ["leases", dsn] => leases(&store::open(dsn)?)?,
         ["hammer", dsn, file, number] => hammer(dsn, file, number.parse().expect("a number"))?,
         _ => panic!("what to do with {arguments:?}?"),
+    }
+    Ok(())
+}
+
+fn leases(store: &Arc<dyn Store>) -> Result<()> {
+    let (lock, leases) = (Lock::new(store.clone()), storm::leases(store)?);
+    for round in 0_u64.. {
+        let key = format!("key-{}", round % 5);
+        // Some more than there is room for in the first list.
+        let held: Vec<_> = (0..6).map(|_| leases.acquire(&key, 0)).collect::<Result<_>>()?;
+        if let Some(holder) = lock.acquire(&key, storm::LEASE_SECONDS, 0)? {
+            lock.extend(&key, &holder, storm::LEASE_SECONDS)?;
+            lock.release(&key, &holder)?;
+        }
+        for lease in held.into_iter().flatten() {
+            leases.extend(&key, &lease)?;
+            leases.release(&key, &lease)?;
+        }
     }
     Ok(())
 }

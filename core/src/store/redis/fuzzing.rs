@@ -7,7 +7,7 @@ use super::redirect::Redirect;
 use super::resp::{self, Expected, Parsed, Reply};
 use super::setup::SetUp;
 use super::slot::SLOTS;
-use super::{cluster, fault, sentinel};
+use super::{cluster, fault, hold, sentinel};
 use crate::algorithm::{MAX_EXACT, MAX_SPAN_US, MAX_UNITS, NEVER_US, Question, Verb};
 use crate::clock::MAX_INSTANT_US;
 use crate::policy::Policy;
@@ -59,6 +59,9 @@ fn check_answers(reply: &Reply) {
             Some(Answer::Elsewhen(now_us)) => assert!(now_us < MAX_INSTANT_US),
             None => {}
         }
+    }
+    if let Some(held) = hold::read(reply) {
+        assert!(held.in_flight < MAX_EXACT && held.wait_us < MAX_EXACT);
     }
 }
 
