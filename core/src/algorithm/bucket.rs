@@ -25,6 +25,9 @@ pub struct Bucket {
     /// Credits that one tick adds.
     refill: u64,
     tick_us: u64,
+    /// The most credits that may be owed: what can be counted exactly and comes back within the longest span. Kept, since
+    /// a decision should not have to divide for it.
+    max_debt: i64,
     /// Whether a reservation waits for all those before it, as in a queue, or only until its units are there.
     queue: bool,
 }
@@ -70,7 +73,8 @@ impl Bucket {
         // More than a full bucket per tick is a full bucket per tick.
         let refill = u64::try_from((refill / divisor).min(u128::from(full))).ok()?;
         let fill_us = full.div_ceil(refill).checked_mul(tick_us).filter(|&us| us <= MAX_SPAN_US)?;
-        (fill_us > 0).then_some(Self { capacity, unit, refill, tick_us, queue: false })
+        let max_debt = (MAX_SPAN_US / tick_us).saturating_mul(refill).min(MAX_CREDITS).cast_signed();
+        (fill_us > 0).then_some(Self { capacity, unit, refill, tick_us, max_debt, queue: false })
     }
 
     /// The most units it holds.
@@ -146,7 +150,7 @@ impl Bucket {
             (delay_us, waits_us.max(delay_us.saturating_sub(max_wait_us)))
         } else {
             // Until the debt would be small enough, and the wait short enough.
-            let owes_us = self.wait_us(level, need - self.max_debt(), now_us);
+            let owes_us = self.wait_us(level, need - self.max_debt, now_us);
             (waits_us, owes_us.max(waits_us.saturating_sub(max_wait_us)))
         };
         (if put_off_us == 0 { delay_us } else { 0 }, put_off_us)
@@ -183,7 +187,7 @@ impl Bucket {
             return fresh;
         }
         let credits = if unit == self.unit { credits } else { self.convert(credits, unit) };
-        let credits = credits.clamp(-self.max_debt(), self.full());
+        let credits = credits.clamp(-self.max_debt, self.full());
         let repaired = updated_at_us > now_us;
         let updated_at_us = updated_at_us.min(now_us);
         let elapsed_us = now_us - updated_at_us;
@@ -212,11 +216,6 @@ impl Bucket {
         // The part is below one unit, so it fits.
         let converted = (units * self.unit + u64::try_from(part).unwrap_or(0)).cast_signed();
         if credits < 0 { -converted } else { converted }
-    }
-
-    /// The most that may be owed: what can be counted exactly and comes back within the longest span.
-    fn max_debt(&self) -> i64 {
-        (MAX_SPAN_US / self.tick_us).saturating_mul(self.refill).min(MAX_CREDITS).cast_signed()
     }
 
     /// Until the bucket holds `credits`; 0 when it does.
