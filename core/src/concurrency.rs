@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::acquiring::{AcquireStep, Acquiring};
-use crate::algorithm::{self, Verdict, leases::Act};
+use crate::algorithm::{self, Verdict, in_flight::Act};
 use crate::clock::Clock;
 use crate::decision::{Decision, Source};
 use crate::error::{ErrorKind, Result};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::algorithm::leases::{Act, Request};
+use crate::algorithm::in_flight::{Act, Request};
 use crate::clock::{Clock, MAX_INSTANT_US};
 use crate::error::Result;
 use crate::holder;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::acquiring::{AcquireStep, Acquiring};
-use crate::algorithm::{self, leases::Act};
+use crate::algorithm::{self, in_flight::Act};
 use crate::clock::us_to_seconds;
 use crate::error::{Error, ErrorKind, Result};
 use crate::holder::Holder;

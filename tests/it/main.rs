@@ -25,7 +25,7 @@ mod concurrency;
 mod locks;
 
 /// So many under way at a time.
-mod leases;
+mod in_flight;
 
 /// What stands in the place of a shared file, and what stands in the file.
 mod shared_file;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::Concurrency as Blocking;
 use crate::acquiring::{AcquireStep, Acquiring};
-use crate::algorithm::leases::Act;
+use crate::algorithm::in_flight::Act;
 use crate::decision::Decision;
 use crate::error::Result;
 use crate::holder::Holder;

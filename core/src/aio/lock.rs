@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::Lock as Blocking;
 use crate::acquiring::{AcquireStep, Acquiring};
-use crate::algorithm::leases::Act;
+use crate::algorithm::in_flight::Act;
 use crate::error::Result;
 use crate::holder::Holder;
 use crate::lock::ttl_us;

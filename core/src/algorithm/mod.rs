@@ -16,7 +16,7 @@ pub mod fixed_window;
 
 pub mod learnt;
 
-pub(crate) mod leases;
+pub(crate) mod in_flight;
 
 pub mod calendar;
 

@@ -1,4 +1,4 @@
---[[ A lock: one lease, whose holder is the value of the key. The twin of algorithm/leases.rs with a limit of one.
+--[[ A lock: one lease, whose holder is the value of the key. The twin of algorithm/in_flight.rs with a limit of one.
 
   KEYS[1]      the lock
   ARGV[1]      little-endian doubles: what is done (0 look, 1 acquire, 2 extend, 3 release); 1; how long it lasts in µs

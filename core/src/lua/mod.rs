@@ -1,6 +1,6 @@
 //! The scripts that Redis runs, and the parts of an `EVALSHA` that never change.
 //!
-//! One text per machine, one for several policies, and one each for locks and leases: the same bytes from every
+//! One text per machine, one for several policies, and one each for locks and for what is under way: the same bytes from every
 //! language, so that they all share the server's script cache. The SHA-1 is computed once per process; the server is never asked for it.
 
 use std::fmt::Write as _;
@@ -100,7 +100,7 @@ fn several() -> &'static [Script; 2] {
 static HOLDING: OnceBox<[Script; 2]> = OnceBox::new();
 
 fn holding() -> &'static [Script; 2] {
-    HOLDING.get_or_init(|| Box::new([Script::new("lock", text!("lock")), Script::new("leases", text!("leases"))]))
+    HOLDING.get_or_init(|| Box::new([Script::new("lock", text!("lock")), Script::new("in_flight", text!("in_flight"))]))
 }
 
 /// One script.
@@ -159,8 +159,8 @@ impl Script {
         &holding()[0]
     }
 
-    /// The script of leases.
-    pub(crate) fn leases() -> &'static Self {
+    /// The script of what is under way.
+    pub(crate) fn in_flight() -> &'static Self {
         &holding()[1]
     }
 

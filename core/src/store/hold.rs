@@ -1,7 +1,7 @@
 //! A step on who is at work on a key, as a value.
 
-pub use crate::algorithm::leases::Held;
-use crate::algorithm::leases::Request;
+pub use crate::algorithm::in_flight::Held;
+use crate::algorithm::in_flight::Request;
 
 /// What is asked about the leases of one key.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@ use super::command::exact;
 use super::deadline::Deadline;
 use super::resp::{self, Reply};
 use super::{RedisStore, StoreClock};
-use crate::algorithm::leases::Held;
+use crate::algorithm::in_flight::Held;
 use crate::clock::{Clock as _, SystemClock};
 use crate::error::Result;
 use crate::lua::{self, Naming, Script};
@@ -30,7 +30,7 @@ fn encode(command: &mut Vec<u8>, prefix: &[u8], naming: Naming, hold: &Hold<'_>,
     let request = &hold.request;
     let script = match hold.kept {
         Kept::AsLock => Script::lock(),
-        Kept::AsLeases => Script::leases(),
+        Kept::AsLeases => Script::in_flight(),
     };
     script.write_head(command, naming, 1, 2);
     resp::bulk_joined(command, prefix, hold.key);

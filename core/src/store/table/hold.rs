@@ -12,7 +12,7 @@ use super::lock::Owner;
 use super::log::block_of;
 use super::slot::{Content, Flags, Kind, Place, Time};
 use super::word::Word;
-use crate::algorithm::leases::{Act, Held, Lease, Places};
+use crate::algorithm::in_flight::{Act, Held, Lease, Places};
 use crate::error::{Error, Result, StoreErrorKind};
 use crate::store::{Hold, Kept};
 

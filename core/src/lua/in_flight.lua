@@ -1,4 +1,4 @@
---[[ Leases of work in flight. The twin of algorithm/leases.rs: same names, same integers.
+--[[ Leases of work in flight. The twin of algorithm/in_flight.rs: same names, same integers.
 
   KEYS[1]      a sorted set: each lease by the instant from which it is over
   ARGV[1]      four little-endian doubles: what is done (0 look, 1 acquire, 2 extend, 3 release); the limit; how long a lease
