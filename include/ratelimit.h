@@ -266,6 +266,17 @@ typedef struct {
    * nothing that can be guessed.
    */
   const char *secret;
+  /**
+   * Instead of `secret`, while one secret takes over from another: `secrets_len` of them, each ended by a zero byte;
+   * copied. First the new one, then those that other processes may still have; 4 at most. A call is charged under
+   * each, all or nothing, so that processes with either share their limits. The old one can be dropped once all have
+   * had both for as long as the longest window. `NULL`: none.
+   */
+  const char *const *secrets;
+  /**
+   * How many `secrets` there are.
+   */
+  size_t secrets_len;
 } rl_limiter_options;
 
 /**

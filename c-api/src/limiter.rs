@@ -50,6 +50,13 @@ pub struct LimiterOptions {
     /// The secret of that hash (HMAC-SHA-256), ended by a zero byte; copied. `NULL`: a plain SHA-256, which hides
     /// nothing that can be guessed.
     pub secret: *const c_char,
+    /// Instead of `secret`, while one secret takes over from another: `secrets_len` of them, each ended by a zero byte;
+    /// copied. First the new one, then those that other processes may still have; 4 at most. A call is charged under
+    /// each, all or nothing, so that processes with either share their limits. The old one can be dropped once all have
+    /// had both for as long as the longest window. `NULL`: none.
+    pub secrets: *const *const c_char,
+    /// How many `secrets` there are.
+    pub secrets_len: usize,
 }
 
 /// The failure rules by their names in C.
@@ -67,10 +74,20 @@ impl LimiterOptions {
             return Err(invalid("on_error", format!("must be one of rl_on_error, got {number}")));
         };
         let builder = builder.on_error(rule).share(self.share.max(1)).hash_keys(ffi::flag(&self.hash_keys));
-        Ok(match optional_bytes!(self.secret) {
-            Some(secret) => builder.secret(secret),
-            None => builder,
-        })
+        let secret = optional_bytes!(self.secret);
+        if self.secrets.is_null() {
+            return Ok(match secret {
+                Some(secret) => builder.secret(secret),
+                None => builder,
+            });
+        }
+        if secret.is_some() {
+            return Err(invalid("secrets", "must be NULL when secret is not"));
+        }
+        let (secrets, secrets_len) = (self.secrets, self.secrets_len);
+        let secrets = slice!(secrets, secrets_len)?.iter();
+        let secrets = secrets.map(|&secret| optional_bytes!(secret).ok_or_else(|| ffi::null("secrets")));
+        Ok(builder.secrets(secrets.collect::<Result<Vec<_>>>()?))
     }
 }
 

@@ -33,8 +33,8 @@ pub(crate) struct KeySpace {
     head: Box<[u8]>,
 }
 
-/// How a user's key is written.
-#[derive(Debug, Clone, Default)]
+/// How a user's key is written. It has no `Debug`, so that the secret stays out of logs.
+#[derive(Clone, Default)]
 pub(crate) struct KeyStyle {
     /// Hash every key, not just those that are no short printable word.
     pub(crate) hash_all: bool,
@@ -96,8 +96,14 @@ impl KeySpace {
 }
 
 impl KeyStyle {
+    /// Whether both write every key alike.
+    pub(crate) fn writes_as(&self, other: &Self) -> bool {
+        // Not by the secrets themselves: a zero byte at its end makes a shorter one no other.
+        self.hash_all == other.hash_all && self.digest(b"") == other.digest(b"")
+    }
+
     /// Whether a key is stored as it is.
-    fn keeps(&self, key: &[u8]) -> bool {
+    pub(crate) fn keeps(&self, key: &[u8]) -> bool {
         !self.hash_all && is_plain(key)
     }
 

@@ -11,6 +11,8 @@ mod call;
 
 mod prepared;
 
+mod rotation;
+
 mod wait;
 
 use std::fmt;
@@ -20,8 +22,10 @@ use smallvec::SmallVec;
 
 pub use builder::{LimiterBuilder, Policies};
 pub use call::{Call, Keys};
+pub(crate) use rotation::{folded, position};
 pub use wait::{WaitStep, Waiting};
 
+use self::prepared::Prepared;
 use crate::algorithm::MAX_UNITS;
 use crate::clock::{Clock, MAX_INSTANT_US, SystemClock};
 use crate::decision::{Decision, Source};
@@ -42,7 +46,10 @@ use crate::store::{Action, Charge, Operation, Store, Verdicts};
 pub struct Limiter {
     policies: SmallVec<[Policy; 1]>,
     spaces: SmallVec<[KeySpace; 1]>,
+    /// How keys are written: by the secret that has been in use for the longest, if there are several.
     style: KeyStyle,
+    /// The same by those that take over from it.
+    newer: Box<[KeyStyle]>,
     store: Arc<dyn Store>,
     clock: Option<Arc<dyn Clock>>,
     fallback: Fallback,
@@ -122,8 +129,8 @@ impl Limiter {
     /// Answers one [`Call`].
     pub fn decide(&self, call: Call<'_>) -> Result<Decision> {
         // The common call is spared the lists of the others.
-        if let ([policy], [space], Keys::One(key), None) =
-            (self.policies.as_slice(), self.spaces.as_slice(), call.keys, call.token)
+        if let ([policy], [space], Keys::One(key), None, []) =
+            (self.policies.as_slice(), self.spaces.as_slice(), call.keys, call.token, &*self.newer)
         {
             let cost = valid_cost(call.cost)?;
             if let Action::Reserve { .. } = call.action {
@@ -134,7 +141,7 @@ impl Limiter {
             let now_us = self.now_us(&call)?;
             let operation = Operation { action: call.action, charges: &charges, cost, now_us, token: None };
             if let Some(verdicts) = self.store.refusal(&operation) {
-                return Ok(self.counted(&operation, self.decision(&verdicts, Source::DenyCache)));
+                return Ok(self.counted(&operation, self.decision(&operation, verdicts, Source::DenyCache)));
             }
             // Spared the list of verdicts, too.
             return match self.store.decide_one(&operation) {
@@ -143,12 +150,20 @@ impl Limiter {
             };
         }
         let prepared = self.prepare(&call)?;
-        self.carry_out(&prepared.operation(&prepared.charges(&self.policies)))
+        self.answer(&prepared, &prepared.charges(&self.policies))
+    }
+
+    fn answer(&self, prepared: &Prepared, charges: &[Charge<'_>]) -> Result<Decision> {
+        let operation = prepared.operation(charges);
+        match self.steps(prepared, charges) {
+            None => self.carry_out(&operation),
+            Some(steps) => self.carry_out_in_steps(&operation, &steps),
+        }
     }
 
     fn carry_out(&self, operation: &Operation<'_>) -> Result<Decision> {
         match self.store.refusal(operation) {
-            Some(verdicts) => Ok(self.counted(operation, self.decision(&verdicts, Source::DenyCache))),
+            Some(verdicts) => Ok(self.counted(operation, self.decision(operation, verdicts, Source::DenyCache))),
             None => self.settle(self.store.decide(operation), operation),
         }
     }
@@ -156,7 +171,7 @@ impl Limiter {
     /// The store's verdicts as a decision, or what the failure rule says in their place.
     fn settle(&self, outcome: Result<Verdicts>, operation: &Operation<'_>) -> Result<Decision> {
         match outcome {
-            Ok(verdicts) => Ok(self.counted(operation, self.decision(&verdicts, Source::Store))),
+            Ok(verdicts) => Ok(self.counted(operation, self.decision(operation, verdicts, Source::Store))),
             Err(error) => self.fall_back(error, operation),
         }
     }
@@ -186,17 +201,12 @@ impl Limiter {
 
     /// Forgets what `key` has used: its budget is whole again.
     pub fn reset<'a>(&self, keys: impl Into<Keys<'a>>) -> Result<()> {
-        self.keys(&keys.into())?.iter().try_for_each(|key| self.store.reset(key))
+        self.all_keys(&keys.into())?.iter().try_for_each(|key| self.store.reset(key))
     }
 
     /// Forgets what a call with a token took, so that the token is as good as new.
     fn forget_token(&self, call: &Call<'_>) -> Result<()> {
-        self.token_of(call)?.map_or(Ok(()), |token| self.store.reset(&token))
-    }
-
-    /// Where the answer to a call with a token is remembered.
-    fn token_of(&self, call: &Call<'_>) -> Result<Option<StoredKey>> {
-        call.token.map(|token| self.token(&self.keys(&call.keys)?, token, Action::Allow)).transpose()
+        self.tokens_of(call)?.iter().try_for_each(|token| self.store.reset(token))
     }
 
     /// The policies it decides by, in the order of [`Decision::policy`].
@@ -258,8 +268,8 @@ impl Limiter {
     }
 
     #[inline]
-    fn decision(&self, verdicts: &Verdicts, source: Source) -> Decision {
-        decision(&self.policies, verdicts, source)
+    fn decision(&self, operation: &Operation<'_>, verdicts: Verdicts, source: Source) -> Decision {
+        decision(&self.policies, &folded(&self.policies, operation.charges, verdicts), source)
     }
 }
 

@@ -26,6 +26,8 @@ mod decision;
 
 mod client_ip;
 
+mod secret;
+
 mod store;
 
 mod client;

@@ -19,6 +19,7 @@ use crate::convert::{Float, Integer, Nullable, Switch, Text, shown};
 use crate::decision::Decision;
 use crate::key::Key;
 use crate::policy::Policies;
+use crate::secret::Secrets;
 use crate::{class, exception, store, wait};
 
 /// The failure rule without `onError`. The macro takes defaults as names, not as strings.
@@ -56,7 +57,7 @@ impl Limiter {
         onError: Text<'_>,
         share: Integer,
         hashKeys: Switch,
-        secret: Nullable<Text<'_>>,
+        secret: Nullable<Secrets>,
         clock: Option<ClockArgument>,
     ) -> PhpResult<Self> {
         let policies = policies.get()?;
@@ -67,7 +68,7 @@ impl Limiter {
             .share(parts(share)?)
             .hash_keys(hashKeys.get("hashKeys")?);
         if let Some(secret) = secret.0 {
-            builder = builder.secret(secret.get("secret")?);
+            builder = builder.secrets(secret.get()?);
         }
         let time = match clock.map(ClockArgument::get).transpose()? {
             None => Time::Store,

@@ -36,7 +36,9 @@ fn start(_type: i32, module: i32) -> i32 {
             class::widen::<ClientIp>(c"resolve", header, OR_ARRAY);
         }
         class::register::<Limiter>()?;
-        class::widen::<Limiter>(c"__construct", 0, OR_ARRAY);
+        for policies_or_secrets in [0, 5] {
+            class::widen::<Limiter>(c"__construct", policies_or_secrets, OR_ARRAY);
+        }
         for verb in [c"allow", c"peek", c"reserve", c"wait", c"refund", c"reset"] {
             class::widen::<Limiter>(verb, 0, OR_ARRAY);
         }

@@ -42,13 +42,16 @@ final class Limiter
      *     decisions are `degraded`
      * @param int $share with 'local': this worker gets the limit divided by this, at least one unit
      * @param bool $hashKeys whether every key is hashed, so that no raw identity reaches the store
-     * @param null|string $secret the secret of the key hash (HMAC-SHA-256); without one a hashed address can be found
-     *     by trying all of them
+     * @param null|string|non-empty-list<string> $secret the secret of the key hash (HMAC-SHA-256); without one a hashed
+     *     address can be found by trying all of them. A list while one takes over from another: the new one first, then
+     *     those that other workers may still have, 4 at most. A call is charged under each of them, all or nothing, so
+     *     that workers with either share their limits; drop the old one when all workers have had both for as long as
+     *     the longest window
      * @param null|Clock $clock for tests: instead of the store's own clock
      *
      * @throws Exception\InvalidPolicy If the list is empty or too long, or two policies of it are one budget.
      * @throws Exception\InvalidStore If `$store` is none of the above, or a client that is not connected.
-     * @throws Exception\InvalidArgument If `$onError` or `$share` is out of range.
+     * @throws Exception\InvalidArgument If `$onError` or `$share` is out of range, or `$secret` empty.
      */
     public function __construct(
         Policy|array $policies,
@@ -56,7 +59,7 @@ final class Limiter
         string $onError = 'throw',
         int $share = 1,
         bool $hashKeys = false,
-        ?string $secret = null,
+        array|string|null $secret = null,
         ?Clock $clock = null,
     ) {
         throw new \LogicException('the extension ratelimit is not loaded');

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PySequence;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::batch;
@@ -26,7 +27,9 @@ use crate::store;
 ///
 /// `on_error` says what to answer when the store does not: `throw` raises `StoreUnavailable`, `open` allows, `closed`
 /// refuses, `local` decides in the shared store by the limit divided by `share`; such a decision is `degraded`.
-/// `hash_keys` stores every key as its hash, keyed with `secret`. `clock` replaces the store's own clock: a
+/// `hash_keys` stores every key as its hash, keyed with `secret`: str or bytes, or a sequence of up to 4 while one secret
+/// takes over from another, the new one first. A call is then charged under each, all or nothing, so that processes with
+/// either share their limits; drop the old one when all have had both for as long as the longest window. `clock` replaces the store's own clock: a
 /// `ManualClock`, or any object whose `now()` gives seconds since 1970; it is called before any lock is taken.
 ///
 /// Every verb takes a key, which is str or bytes, or with several policies also a dict of one key per policy's name. It
@@ -72,7 +75,7 @@ impl Limiter {
         let builder = core::Limiter::builder(policy::list(policies)?);
         let mut builder = builder.on_error(on_error).share(share).hash_keys(hash_keys);
         if let Some(secret) = secret {
-            builder = builder.secret(secret_bytes(secret)?);
+            builder = builder.secrets(secrets(secret)?);
         }
         let clock = Clock::of(clock)?;
         if let Some(clock) = clock.for_core() {
@@ -319,9 +322,18 @@ fn with_token<'a>(call: Call<'a>, token: Option<&'a [u8]>) -> Call<'a> {
     }
 }
 
-fn secret_bytes(secret: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    match key::bytes(secret)? {
-        Some(bytes) => Ok(bytes.to_vec()),
-        None => Err(PyTypeError::new_err(format!("secret must be str or bytes, got {}", type_name(secret)))),
+/// One secret, or several in a sequence.
+fn secrets(secret: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<u8>>> {
+    if let Some(one) = key::bytes(secret)? {
+        return Ok(vec![one.to_vec()]);
     }
+    let wrong =
+        |what: &str| PyTypeError::new_err(format!("secret must be str, bytes or a sequence of them, got {what}"));
+    let Ok(sequence) = secret.cast::<PySequence>() else { return Err(wrong(type_name(secret).as_ref())) };
+    let bytes = |secret: PyResult<Bound<'_, PyAny>>| {
+        let secret = secret?;
+        let with = || wrong(&format!("a sequence with {}", type_name(&secret)));
+        key::bytes(&secret)?.map(<[u8]>::to_vec).ok_or_else(with)
+    };
+    sequence.try_iter()?.map(bytes).collect()
 }

@@ -219,7 +219,12 @@ OPTIONS = [
     ("share", 2**32, InvalidArgument, "share must be an integer between 1 and 4294967295, got 4294967296"),
     ("share", 1.5, InvalidArgument, "share must be an integer between 1 and 4294967295, got 1.5"),
     ("share", None, TypeError, "share must be an int, got NoneType"),
-    ("secret", 5, TypeError, "secret must be str or bytes, got int"),
+    ("secret", 5, TypeError, "secret must be str, bytes or a sequence of them, got int"),
+    ("secret", ["a", 5], TypeError, "secret must be str, bytes or a sequence of them, got a sequence with int"),
+    ("secret", "", InvalidArgument, "secret must not be empty"),
+    ("secret", [], InvalidArgument, "secret must be 1 to 4 secrets, got 0"),
+    ("secret", ["a", b""], InvalidArgument, "secret must not have an empty one, got one at index 1"),
+    ("secret", ("a", b"b", "a"), InvalidArgument, "secret must not have one secret twice, got the one at index 0 again"),
     ("clock", 5, TypeError, "clock must be a ManualClock or an object with a method now(), got int"),
 ]
 
@@ -250,8 +255,18 @@ def test_hashed_keys_keep_identities_out_of_the_server(server: RedisServer) -> N
     assert not any(address.encode() in key for key in keys)
 
 
+def test_while_one_secret_takes_over_from_another_processes_with_either_share_their_limits(server: RedisServer) -> None:
+    for store in (Store.memory(), Store.redis(server.dsn, timeout=5)):
+        old, both, new = (limiter(store, hash_keys=True, secret=it) for it in ("old", [b"new", "old"], ("new",)))
+        assert [it.allow("a").remaining for it in (old, both, old, both)] == [4, 3, 2, 1]
+        assert [it.allow("b").remaining for it in (both, new, both)] == [4, 3, 2]
+        assert new.peek("a").remaining == 3
+        both.reset("a")
+        assert [it.peek("a").remaining for it in (old, both, new)] == [5, 5, 5]
+
+
 def test_its_repr_shows_policies_and_store_and_no_secret() -> None:
-    text = repr(limiter(Store.memory(), secret="hunter2"))
+    text = repr(limiter(Store.memory(), secret=["hunter2", "hunter1"]))
     assert "Policy.token_bucket(5, 1.0, 10.0" in text
     assert "'memory'" in text
-    assert "hunter2" not in text
+    assert "hunter" not in text

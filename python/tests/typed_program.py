@@ -122,7 +122,7 @@ def main() -> None:
     policy = Policy.token_bucket(10, 0.5, refill_interval=60, continuous=True, name="login")
     stores: list[Store] = [Store.memory(1000), Store.open("memory:"), Store.redis(timeout=1, prefix="app:")]
     for clock in (ManualClock(), Sundial(), None):
-        guarded(Limiter([policy], stores[0], on_error="local", share=4, secret=b"s", clock=clock), 42)
+        guarded(Limiter([policy], stores[0], on_error="local", share=4, secret=[b"s", "t"], clock=clock), 42)
     print(answered(Limiter(policy), "10.0.0.1"), middleware(Limiter(policy)))
     allowed, remaining = TokenBucket(None, capacity=10).allow(b"key")
     print(not allowed, remaining / 2, {policy: policy.limit})

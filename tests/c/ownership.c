@@ -227,6 +227,56 @@ static void with_hashed_keys_no_identity_reaches_redis(void) {
   server_end(&redis);
 }
 
+static void while_one_secret_takes_over_from_another_both_share_the_limit(void) {
+  server redis = server_start();
+  const char *both[] = {"new", "old"};
+  rl_limiter_options options = {.struct_size = sizeof options, .hash_keys = true, .secret = "old"};
+  rl_limiter *old = limiter_on(dsn_of(&redis), 5, 1, 3600, &options);
+  options.secret = NULL;
+  options.secrets = both;
+  options.secrets_len = 2;
+  rl_limiter *overlap = limiter_on(dsn_of(&redis), 5, 1, 3600, &options);
+  options.secrets_len = 1;
+  rl_limiter *fresh = limiter_on(dsn_of(&redis), 5, 1, 3600, &options);
+  CHECK_EQUAL(remaining_after_one(old, "key"), 4);
+  CHECK_EQUAL(remaining_after_one(overlap, "key"), 3);
+  CHECK_EQUAL(remaining_after_one(old, "key"), 2);
+  CHECK_EQUAL(remaining_after_one(fresh, "key"), 3);
+  CHECK_EQUAL(remaining_after_one(overlap, "key"), 1);
+  rl_limiter_free(old);
+  rl_limiter_free(overlap);
+  rl_limiter_free(fresh);
+  server_end(&redis);
+}
+
+static void secrets_that_are_none_are_refused(void) {
+  rl_store *store = NULL;
+  rl_policy *policy = NULL;
+  rl_limiter *limiter = NULL;
+  CHECK_EQUAL(rl_store_open("memory:", &store), RL_OK);
+  CHECK_EQUAL(rl_policy_parse("5/m", &policy), RL_OK);
+  const rl_policy *policies[] = {policy};
+  const char *secrets[] = {"a", "", NULL};
+  rl_limiter_options options = {.struct_size = sizeof options, .secret = ""};
+  CHECK_EQUAL(rl_limiter_new(policies, 1, store, &options, &limiter), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "secret must not be empty");
+  options.secrets = secrets;
+  CHECK_EQUAL(rl_limiter_new(policies, 1, store, &options, &limiter), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "secrets must be NULL when secret is not");
+  options.secret = NULL;
+  CHECK_EQUAL(rl_limiter_new(policies, 1, store, &options, &limiter), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "secret must be 1 to 4 secrets, got 0");
+  options.secrets_len = 2;
+  CHECK_EQUAL(rl_limiter_new(policies, 1, store, &options, &limiter), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "secret must not have an empty one, got one at index 1");
+  options.secrets_len = 3;
+  CHECK_EQUAL(rl_limiter_new(policies, 1, store, &options, &limiter), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "secrets must not be NULL");
+  CHECK(limiter == NULL);
+  rl_policy_free(policy);
+  rl_store_free(store);
+}
+
 static void a_reset_makes_the_budget_whole(void) {
   server redis = server_start();
   const char *dsns[] = {"memory:?max_keys=104", dsn_of(&redis)};
@@ -300,6 +350,8 @@ void ownership(void) {
   TEST(a_number_that_is_no_failure_rule_is_refused);
   TEST(a_bool_with_odd_bits_is_true);
   TEST(with_hashed_keys_no_identity_reaches_redis);
+  TEST(while_one_secret_takes_over_from_another_both_share_the_limit);
+  TEST(secrets_that_are_none_are_refused);
   TEST(a_reset_makes_the_budget_whole);
   TEST(an_error_text_stays_until_the_next_call_of_its_thread);
   TEST(a_call_that_works_leaves_the_last_sentence);

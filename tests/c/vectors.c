@@ -299,7 +299,7 @@ static void decisions_become_the_headers_and_problems_of_every_vector(void) {
 static void memory_answers_every_vector(void) { run_all("memory:?max_keys=20000"); }
 
 static void shared_memory_answers_every_vector(void) {
-  char folder[] = "/tmp/rl-vectors-XXXXXX", dsn[80], file[64];
+  char folder[] = "/tmp/rl-vectors-XXXXXX", dsn[96], file[64];
   CHECK(mkdtemp(folder) != NULL);
   snprintf(file, sizeof file, "%s/limits", folder);
   snprintf(dsn, sizeof dsn, "shared:%s?size=16MiB", file);

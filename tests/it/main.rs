@@ -72,6 +72,9 @@ mod metrics;
 /// What is answered when the store is not there.
 mod failure_rule;
 
+/// One secret of the key hash takes over from another.
+mod secret_rotation;
+
 /// Decisions as header fields and as refusals.
 mod headers;
 

@@ -111,6 +111,20 @@ pub struct Verdict {
     pub delay_us: u64,
 }
 
+impl Verdict {
+    /// The verdict over two budgets that are both charged: what passes has to pass in either.
+    pub(crate) fn and(self, other: Self) -> Self {
+        let allowed = self.allowed && other.allowed;
+        Self {
+            allowed,
+            remaining: self.remaining.min(other.remaining),
+            retry_after_us: self.retry_after_us.max(other.retry_after_us),
+            reset_after_us: self.reset_after_us.max(other.reset_after_us),
+            delay_us: if allowed { self.delay_us.max(other.delay_us) } else { 0 },
+        }
+    }
+}
+
 /// Seconds of a window in whole microseconds.
 fn window_us(argument: &'static str, seconds: f64) -> Result<u64> {
     span_us(ErrorKind::InvalidPolicy, argument, seconds)

@@ -1,10 +1,11 @@
 //! What [`crate::aio::Limiter`] asks a limiter for.
 
 use super::batch::open;
-use super::prepared::Charges;
+use super::prepared::{Charges, Prepared};
 use super::{Call, Keys, Limiter};
 use crate::decision::{Decision, Source};
 use crate::error::Result;
+use crate::store::{AsyncStore, Charge};
 
 impl Limiter {
     pub(crate) fn has_clock(&self) -> bool {
@@ -15,9 +16,21 @@ impl Limiter {
         let Some(store) = self.store.asynchronous() else { return self.decide(call) };
         let prepared = self.prepare(&call)?;
         let charges = prepared.charges(&self.policies);
-        let operation = prepared.operation(&charges);
+        self.answer_async(store, &prepared, &charges).await
+    }
+
+    async fn answer_async(
+        &self,
+        store: &dyn AsyncStore,
+        prepared: &Prepared,
+        charges: &[Charge<'_>],
+    ) -> Result<Decision> {
+        let operation = prepared.operation(charges);
+        if let Some(steps) = self.steps(prepared, charges) {
+            return self.carry_out_in_steps_async(store, &operation, &steps).await;
+        }
         match self.store.refusal(&operation) {
-            Some(verdicts) => Ok(self.counted(&operation, self.decision(&verdicts, Source::DenyCache))),
+            Some(verdicts) => Ok(self.counted(&operation, self.decision(&operation, verdicts, Source::DenyCache))),
             None => self.settle(store.decide(&operation).await, &operation),
         }
     }
@@ -26,6 +39,13 @@ impl Limiter {
         let Some(store) = self.store.asynchronous() else { return self.decide_many(calls) };
         let prepared = self.prepare_all(calls)?;
         let charges: Vec<Charges<'_>> = prepared.iter().map(|call| call.charges(&self.policies)).collect();
+        if self.have_steps(&prepared, &charges) {
+            let mut outcomes = Vec::with_capacity(prepared.len());
+            for (call, charges) in prepared.iter().zip(&charges) {
+                outcomes.push(self.answer_async(store, call, charges).await);
+            }
+            return Ok(outcomes);
+        }
         let operations: Vec<_> = prepared.iter().zip(&charges).map(|(call, charges)| call.operation(charges)).collect();
         let refusals = self.refusals(&operations);
         let open = open(&operations, &refusals);
@@ -35,15 +55,15 @@ impl Limiter {
 
     pub(crate) async fn forget_token_async(&self, call: &Call<'_>) -> Result<()> {
         let Some(store) = self.store.asynchronous() else { return self.forget_token(call) };
-        match self.token_of(call)? {
-            Some(token) => store.reset(&token).await,
-            None => Ok(()),
+        for token in self.tokens_of(call)? {
+            store.reset(&token).await?;
         }
+        Ok(())
     }
 
     pub(crate) async fn reset_async(&self, keys: Keys<'_>) -> Result<()> {
         let Some(store) = self.store.asynchronous() else { return self.reset(keys) };
-        for key in self.keys(&keys)? {
+        for key in self.all_keys(&keys)? {
             store.reset(&key).await?;
         }
         Ok(())

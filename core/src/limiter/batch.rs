@@ -31,11 +31,19 @@ impl Limiter {
     pub fn decide_many(&self, calls: &[Call<'_>]) -> Result<Vec<Result<Decision>>> {
         let prepared = self.prepare_all(calls)?;
         let charges: Vec<Charges<'_>> = prepared.iter().map(|call| call.charges(&self.policies)).collect();
+        if self.have_steps(&prepared, &charges) {
+            return Ok(prepared.iter().zip(&charges).map(|(call, charges)| self.answer(call, charges)).collect());
+        }
         let operations: Vec<Operation<'_>> =
             prepared.iter().zip(&charges).map(|(call, charges)| call.operation(charges)).collect();
         let refusals = self.refusals(&operations);
         let open = open(&operations, &refusals);
         Ok(self.settle_all(&operations, refusals, self.store.decide_many(&open)))
+    }
+
+    /// Whether any of the calls is no single step; then each is carried out by itself, in order.
+    pub(super) fn have_steps(&self, prepared: &[Prepared], charges: &[Charges<'_>]) -> bool {
+        !self.newer.is_empty() && prepared.iter().zip(charges).any(|(call, it)| self.steps(call, it).is_some())
     }
 
     /// What is known of each without asking the store.
@@ -53,7 +61,7 @@ impl Limiter {
         let mut outcomes = outcomes.into_iter();
         let settle = |(operation, refusal): (&Operation<'_>, Option<Verdicts>)| {
             if let Some(verdicts) = refusal {
-                return Ok(self.counted(operation, self.decision(&verdicts, Source::DenyCache)));
+                return Ok(self.counted(operation, self.decision(operation, verdicts, Source::DenyCache)));
             }
             let missing = || Err(Error::internal("the store left a call of many unanswered"));
             self.settle(outcomes.next().unwrap_or_else(missing), operation)

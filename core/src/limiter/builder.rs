@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::Limiter;
 use crate::clock::Clock;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::key::{KeySpace, KeyStyle};
 use crate::metrics;
 use crate::policy::Policy;
@@ -16,6 +16,9 @@ use crate::store::{self, Store};
 
 /// More policies than this in one limiter are refused: each costs the store work in every call.
 const MAX_POLICIES: usize = 32;
+
+/// More secrets than this are refused: during an overlap each multiplies what the store has to do in every call.
+const MAX_SECRETS: usize = 4;
 
 /// The policies of a limiter: one, or a list of them.
 #[derive(Debug, Clone)]
@@ -40,7 +43,8 @@ pub struct LimiterBuilder {
     clock: Option<Arc<dyn Clock>>,
     on_error: FailureRule,
     share: u32,
-    style: KeyStyle,
+    hash_keys: bool,
+    secrets: Option<Vec<Box<[u8]>>>,
 }
 
 impl LimiterBuilder {
@@ -51,7 +55,8 @@ impl LimiterBuilder {
             clock: None,
             on_error: FailureRule::default(),
             share: 1,
-            style: KeyStyle::default(),
+            hash_keys: false,
+            secrets: None,
         }
     }
 
@@ -82,16 +87,45 @@ impl LimiterBuilder {
 
     /// Hash every key, so that no raw identity reaches the store.
     #[must_use]
-    pub fn hash_keys(mut self, hash_keys: bool) -> Self {
-        self.style.hash_all = hash_keys;
-        self
+    pub fn hash_keys(self, hash_keys: bool) -> Self {
+        Self { hash_keys, ..self }
     }
 
     /// The secret of the key hash (HMAC-SHA-256). Without one a hashed address can be found by trying all of them.
     #[must_use]
-    pub fn secret(mut self, secret: impl Into<Vec<u8>>) -> Self {
-        self.style.secret = Some(secret.into().into_boxed_slice());
-        self
+    pub fn secret(self, secret: impl Into<Vec<u8>>) -> Self {
+        self.secrets([secret])
+    }
+
+    /// Several secrets while one takes over from another: the new one first, then those that other processes may still
+    /// have; 4 at most.
+    ///
+    /// A call is charged under each of them, all or nothing, so that processes with the old secret, with both and with the
+    /// new one share their limits: those with both pass nothing that the others' count does not let pass. A decision has
+    /// one entry per policy, the tighter one. The old secret can be dropped once every process has had both for as long
+    /// as the longest window or full refill.
+    ///
+    /// It is one atomic step, one round trip. On a cluster, where the two keys may be on two nodes, and for a call with a
+    /// token it is a step for each secret, the old one's first; what was taken is given back when a later one refuses,
+    /// and the wait told is that of the one that refused.
+    ///
+    /// ```
+    /// use ratelimit_core::{Limiter, Policy, store};
+    ///
+    /// let store = store::memory(1_000)?;
+    /// let limiter = |secrets: &[&str]| {
+    ///     let secrets: Vec<_> = secrets.iter().map(|secret| secret.as_bytes()).collect();
+    ///     Limiter::builder(Policy::parse("5/m")?).store(store.clone()).hash_keys(true).secrets(secrets).build()
+    /// };
+    /// let (old, both) = (limiter(&["of last year"])?, limiter(&["of this year", "of last year"])?);
+    /// assert_eq!(old.allow("192.0.2.10", 1)?.remaining(), 4);
+    /// assert_eq!(both.allow("192.0.2.10", 1)?.remaining(), 3);
+    /// assert_eq!(old.allow("192.0.2.10", 1)?.remaining(), 2);
+    /// # Ok::<(), ratelimit_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn secrets(self, secrets: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
+        Self { secrets: Some(secrets.into_iter().map(|secret| secret.into().into_boxed_slice()).collect()), ..self }
     }
 
     /// Builds the limiter; asks the store nothing.
@@ -104,6 +138,7 @@ impl LimiterBuilder {
             let detail = "must differ in name, algorithm or window, or they would charge one budget twice";
             Error::policy("policies", detail)
         })?;
+        let (style, newer) = styles(self.hash_keys, self.secrets)?;
         let store = match self.store {
             Some(store) => store,
             None => store::open_default(None)?,
@@ -113,11 +148,36 @@ impl LimiterBuilder {
             counters: self.policies.iter().map(|policy| metrics::of_policy(policy.name())).collect(),
             policies: self.policies,
             spaces,
-            style: self.style,
+            style,
+            newer,
             store,
             clock: self.clock,
         })
     }
+}
+
+/// How keys are written under each of the secrets, the oldest one first.
+fn styles(hash_all: bool, secrets: Option<Vec<Box<[u8]>>>) -> Result<(KeyStyle, Box<[KeyStyle]>)> {
+    let invalid = |detail: String| Err(Error::argument_error(ErrorKind::InvalidArgument, "secret", detail));
+    let Some(secrets) = secrets else { return Ok((KeyStyle { hash_all, secret: None }, Box::default())) };
+    let count = secrets.len();
+    if !(1..=MAX_SECRETS).contains(&count) {
+        return invalid(format!("must be 1 to {MAX_SECRETS} secrets, got {count}"));
+    }
+    if let Some(index) = secrets.iter().position(|secret| secret.is_empty()) {
+        return invalid(match count {
+            1 => "must not be empty".to_owned(),
+            _ => format!("must not have an empty one, got one at index {index}"),
+        });
+    }
+    let mut styles: Vec<_> =
+        secrets.into_iter().rev().map(|secret| KeyStyle { hash_all, secret: Some(secret) }).collect();
+    let repeats = |at: &usize| styles[..*at].iter().any(|style| style.writes_as(&styles[*at]));
+    if let Some(at) = (1..count).find(repeats) {
+        return invalid(format!("must not have one secret twice, got the one at index {} again", count - 1 - at));
+    }
+    let oldest = styles.remove(0);
+    Ok((oldest, styles.into()))
 }
 
 impl fmt::Debug for LimiterBuilder {

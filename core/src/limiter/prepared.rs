@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::rotation::NewerKey;
 use super::{Call, Limiter, valid_cost};
 use crate::error::Result;
 use crate::key::StoredKey;
@@ -13,7 +14,9 @@ use crate::store::{Action, Charge, Operation};
 pub(super) struct Prepared {
     action: Action,
     keys: SmallVec<[StoredKey; 1]>,
+    newer: Vec<NewerKey>,
     token: Option<StoredKey>,
+    newer_tokens: Vec<StoredKey>,
     cost: u64,
     now_us: Option<u64>,
 }
@@ -23,7 +26,12 @@ pub(super) type Charges<'a> = SmallVec<[Charge<'a>; 4]>;
 
 impl Prepared {
     pub(super) fn charges<'a>(&'a self, policies: &'a [Policy]) -> Charges<'a> {
-        policies.iter().zip(&self.keys).map(|(policy, key)| Charge { policy, key }).collect()
+        let newer = self.newer.iter().map(|(at, key)| Charge { policy: &policies[*at], key });
+        policies.iter().zip(&self.keys).map(|(policy, key)| Charge { policy, key }).chain(newer).collect()
+    }
+
+    pub(super) fn newer_tokens(&self) -> &[StoredKey] {
+        &self.newer_tokens
     }
 
     pub(super) fn token(&self) -> Option<&[u8]> {
@@ -45,7 +53,9 @@ impl Limiter {
         let keys = self.keys(&call.keys)?;
         // A look is never charged, so it has nothing to remember.
         let token = call.token.filter(|_| call.action != Action::Peek);
+        let newer = self.newer_keys(&call.keys);
+        let newer_tokens = token.map(|token| self.newer_tokens(&newer, token, call.action)).unwrap_or_default();
         let token = token.map(|token| self.token(&keys, token, call.action)).transpose()?;
-        Ok(Prepared { action: call.action, keys, token, cost, now_us: self.now_us(call)? })
+        Ok(Prepared { action: call.action, keys, newer, token, newer_tokens, cost, now_us: self.now_us(call)? })
     }
 }

@@ -1,7 +1,8 @@
 //! The scripts that Redis runs, and the parts of an `EVALSHA` that never change.
 //!
-//! One text per machine, one for several policies, and one each for locks and for what is under way: the same bytes from every
-//! language, so that they all share the server's script cache. The SHA-1 is computed once per process; the server is never asked for it.
+//! One text per machine, one for several policies, and one each for locks and for what is under way: the same bytes from
+//! every language, so that they all share the server's script cache. The SHA-1 is computed once per process; the server is
+//! never asked for it.
 
 use std::fmt::Write as _;
 

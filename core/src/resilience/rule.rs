@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::algorithm::Verdict;
 use crate::decision::{Decision, Source};
 use crate::error::{Error, ErrorKind, Result};
-use crate::limiter::decision;
+use crate::limiter::{decision, folded, position};
 use crate::policy::Policy;
 use crate::store::{self, Charge, Operation, Store};
 
@@ -83,12 +83,13 @@ impl Fallback {
             Self::Throw => Err(error),
             Self::Open => Ok(decision(policies, &same_for_all(PASSES), Source::FailOpen)),
             Self::Closed => Ok(decision(policies, &same_for_all(REFUSED), Source::FailClosed)),
-            Self::Local { policies, store } => {
-                let charges = policies.iter().zip(operation.charges);
+            Self::Local { policies: shares, store } => {
+                let share = |charge: &Charge<'_>| &shares[position(policies, charge)];
+                let charges = operation.charges.iter();
                 let charges: SmallVec<[Charge<'_>; 1]> =
-                    charges.map(|(policy, charge)| Charge { policy, key: charge.key }).collect();
+                    charges.map(|charge| Charge { policy: share(charge), key: charge.key }).collect();
                 let verdicts = store.decide(&Operation { charges: &charges, ..*operation })?;
-                Ok(decision(policies, &verdicts, Source::Local))
+                Ok(decision(shares, &folded(shares, &charges, verdicts), Source::Local))
             }
         }
     }

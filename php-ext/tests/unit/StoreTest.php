@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace RateLimit\Tests\Unit;
 
 use PHPUnit\Framework\TestCase;
+use RateLimit\Exception\InvalidArgument;
 use RateLimit\Exception\InvalidStore;
 use RateLimit\Exception\StoreUnavailable;
 use RateLimit\Limiter;
@@ -172,6 +173,42 @@ final class StoreTest extends TestCase
         }
         self::assertCount(2, $server->connection()->keys('*'));
         self::assertSame([], $server->connection()->keys('*192.0.2.10*'));
+    }
+
+    public function testWhileOneSecretTakesOverFromAnotherWorkersWithEitherShareTheirLimits(): void
+    {
+        $server = new RedisServer();
+        foreach ([Store::memory(), $server->dsn()] as $store) {
+            $make = static fn (string|array $secret) => new Limiter(
+                Policy::tokenBucket(10, 1.0, 3600.0), $store, hashKeys: true, secret: $secret,
+            );
+            [$old, $both, $new] = array_map($make, ['old', ['new', 'old'], ['new']]);
+            $left = static fn (Limiter ...$limiters) => array_map(static fn (Limiter $it) => $it->allow('k')->remaining, $limiters);
+            self::assertSame([9, 8, 7, 6], $left($old, $both, $old, $both));
+            self::assertSame(8, $new->peek('k')->remaining);
+            $both->reset('k');
+            self::assertSame([9, 8, 7], $left($both, $new, $both));
+        }
+    }
+
+    public function testASecretThatIsNoneIsRefusedWithASentence(): void
+    {
+        $refusals = [
+            [[], 'secret must be 1 to 4 secrets, got 0'],
+            ['', 'secret must not be empty'],
+            [['a', ''], 'secret must not have an empty one, got one at index 1'],
+            [['hunter2', 'hunter2'], 'secret must not have one secret twice, got the one at index 0 again'],
+            [['a', null], 'secret must be of type array|string|null, array with null given'],
+            [new \stdClass(), 'secret must be of type array|string|null, stdClass given'],
+        ];
+        foreach ($refusals as [$secret, $message]) {
+            try {
+                new Limiter(Policy::tokenBucket(1, 1.0), Store::memory(), secret: $secret);
+                self::fail('it was taken');
+            } catch (InvalidArgument | \TypeError $refusal) {
+                self::assertSame($message, $refusal->getMessage());
+            }
+        }
     }
 
     private function limiter(mixed $store): Limiter

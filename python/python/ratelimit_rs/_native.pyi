@@ -62,6 +62,7 @@ _BodyStyle = Literal["problem", "json", "none"]
 _ProblemType = Literal["quota-exceeded", "temporary-reduced-capacity", "abnormal-usage-detected"]
 _ForwardedHeader = Literal["auto", "forwarded", "x-forwarded-for"]
 _FailureRule = Literal["throw", "open", "closed", "local"]
+_Secret = str | bytes | Sequence[str | bytes]
 
 # One key for all policies, or one for each by the policy's name.
 _Key = str | bytes | dict[str, str] | dict[str, bytes] | dict[str, str | bytes]
@@ -364,7 +365,9 @@ class Limiter:
 
     `on_error` says what to answer when the store does not: `throw` raises `StoreUnavailable`, `open` allows, `closed`
     refuses, `local` decides in the shared store by the limit divided by `share`; such a decision is `degraded`.
-    `hash_keys` stores every key as its hash, keyed with `secret`. `clock` replaces the store's own clock: a
+    `hash_keys` stores every key as its hash, keyed with `secret`: str or bytes, or a sequence of up to 4 while one secret
+    takes over from another, the new one first. A call is then charged under each, all or nothing, so that processes with
+    either share their limits; drop the old one when all have had both for as long as the longest window. `clock` replaces the store's own clock: a
     `ManualClock`, or any object whose `now()` gives seconds since 1970; it is called before any lock is taken.
 
     Every verb takes a key, which is str or bytes, or with several policies also a dict of one key per policy's name. It
@@ -384,7 +387,7 @@ class Limiter:
         on_error: _FailureRule = "throw",
         share: int = 1,
         hash_keys: bool = False,
-        secret: None | str | bytes = None,
+        secret: None | _Secret = None,
         clock: None | _Clock = None,
     ) -> Limiter: ...
     def allow(self, key: _Key, cost: int = 1, *, token: None | str | bytes = None) -> Decision:

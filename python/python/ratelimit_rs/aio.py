@@ -40,7 +40,7 @@ from ._native import (
 )
 
 if TYPE_CHECKING:
-    from ._native import Decision, Policy, Store, _Clock, _FailureRule, _Key, _RedisClient
+    from ._native import Decision, Policy, Store, _Clock, _FailureRule, _Key, _RedisClient, _Secret
 
 __all__ = ["Limiter", "TokenBucket", "ping"]
 
@@ -64,7 +64,7 @@ class Limiter:
         on_error: _FailureRule = "throw",
         share: int = 1,
         hash_keys: bool = False,
-        secret: None | str | bytes = None,
+        secret: None | _Secret = None,
         clock: None | _Clock = None,
     ) -> None:
         self._limiter = _native.Limiter(
