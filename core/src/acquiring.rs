@@ -14,6 +14,8 @@ const LONGEST_PAUSE_US: u64 = 50_000;
 #[derive(Debug)]
 pub struct Acquiring {
     holder: Holder,
+    /// Whether a try was begun of which it is not known that it took nothing.
+    may_hold: bool,
     left_us: u64,
     pause_us: u64,
 }
@@ -35,11 +37,18 @@ pub enum AcquireStep {
 impl Acquiring {
     /// A wait of at most `max_wait_us` microseconds; 0 is one try, `u64::MAX` as long as it takes.
     pub fn new(max_wait_us: u64) -> Result<Self> {
-        Ok(Self { holder: Holder::draw()?, left_us: max_wait_us, pause_us: SHORTEST_PAUSE_US })
+        Ok(Self { holder: Holder::draw()?, may_hold: false, left_us: max_wait_us, pause_us: SHORTEST_PAUSE_US })
     }
 
-    pub(crate) fn holder(&self) -> &str {
+    /// Begins a try; whoever holds something afterwards is this.
+    pub(crate) fn begin(&mut self) -> &str {
+        self.may_hold = true;
         self.holder.as_str()
+    }
+
+    /// Who holds what the last try may have taken.
+    pub(crate) fn may_hold(&self) -> Option<&Holder> {
+        self.may_hold.then_some(&self.holder)
     }
 
     /// The step that the store's answer leads to.
@@ -47,6 +56,7 @@ impl Acquiring {
         if held.done {
             return AcquireStep::Done(self.holder.clone());
         }
+        self.may_hold = false;
         if self.left_us == 0 {
             return AcquireStep::Refused;
         }

@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, Result};
 use crate::holder::Holder;
 use crate::holding::Holding;
 use crate::key::KeySpace;
-use crate::policy;
+use crate::policy::Policy;
 use crate::store::{Held, Kept, Store};
 
 /// Lets at most so many pieces of work on a key be under way at a time, whoever does them.
@@ -32,6 +32,7 @@ use crate::store::{Held, Kept, Store};
 #[derive(Clone)]
 pub struct Concurrency {
     holding: Holding,
+    policy: Policy,
     lease_ttl_us: u64,
 }
 
@@ -41,17 +42,18 @@ impl Concurrency {
     /// Fails with [`InvalidPolicy`](ErrorKind::InvalidPolicy) when `limit` is not between 1 and 2147483647, or `lease_ttl` no
     /// time from a millisecond up.
     pub fn new(limit: i64, lease_ttl: f64, store: Arc<dyn Store>) -> Result<Self> {
-        let limit = algorithm::units("limit", limit)?;
         let lease_ttl_us = algorithm::span_us(ErrorKind::InvalidPolicy, "lease_ttl", lease_ttl)?;
+        let policy = Policy::fixed_window(limit, lease_ttl)?;
+        let limit = policy.limit();
         let holding =
             Holding { store, space: KeySpace::named("cc", Some("default")), kept: Kept::AsLeases, limit, clock: None };
-        Ok(Self { holding, lease_ttl_us })
+        Ok(Self { holding, policy, lease_ttl_us })
     }
 
     /// The same under another name, which shares no leases with any other: 1 to 100 printable ASCII characters. Without
     /// this it is `default`.
     pub fn named(mut self, name: &str) -> Result<Self> {
-        policy::check_name(name)?;
+        self.policy = self.policy.named(name)?;
         self.holding.space = KeySpace::named("cc", Some(name));
         Ok(self)
     }
@@ -80,8 +82,16 @@ impl Concurrency {
 
     /// The next step of a wait for a lease. Each step of a wait is given the same key.
     pub fn step(&self, acquiring: &mut Acquiring, key: impl AsRef<[u8]>) -> Result<AcquireStep> {
-        let held = self.holding.ask(Act::Acquire, key.as_ref(), acquiring.holder(), self.lease_ttl_us)?;
+        let held = self.holding.ask(Act::Acquire, key.as_ref(), acquiring.begin(), self.lease_ttl_us)?;
         Ok(acquiring.hear(&held))
+    }
+
+    /// Ends a wait that is given up, as [`Lock::cancel`](crate::Lock::cancel) does.
+    pub fn cancel(&self, acquiring: &Acquiring, key: impl AsRef<[u8]>) -> Result<()> {
+        match acquiring.may_hold() {
+            Some(lease) => self.release(key, lease).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// Lets time pass on its clock.
@@ -154,6 +164,12 @@ impl Concurrency {
             delay_us: 0,
         };
         Decision::new(verdict, limit, 0, Source::Store)
+    }
+
+    /// Its name and its limit as a policy, for [`http::headers`](crate::http::headers) and the like; its window is the
+    /// time of a lease. It only describes: nothing is charged by it.
+    pub fn policies(&self) -> &[Policy] {
+        std::slice::from_ref(&self.policy)
     }
 
     /// The store it keeps its leases in.

@@ -55,8 +55,18 @@ impl Lock {
 
     /// The next step of a wait for a lock. Each step of a wait is given the same key.
     pub fn step(&self, acquiring: &mut Acquiring, key: impl AsRef<[u8]>, ttl: f64) -> Result<AcquireStep> {
-        let held = self.0.ask(Act::Acquire, key.as_ref(), acquiring.holder(), ttl_us(ttl)?)?;
+        let ttl_us = ttl_us(ttl)?;
+        let held = self.0.ask(Act::Acquire, key.as_ref(), acquiring.begin(), ttl_us)?;
         Ok(acquiring.hear(&held))
+    }
+
+    /// Ends a wait that is given up, and releases what its last try may have taken: for hosts that can be interrupted while
+    /// the store is asked, or before the answer has come to whoever wants it. Asks nothing where nothing can be held.
+    pub fn cancel(&self, acquiring: &Acquiring, key: impl AsRef<[u8]>) -> Result<()> {
+        match acquiring.may_hold() {
+            Some(holder) => self.release(key, holder).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// Makes a lock that is held end `ttl` seconds from now. `false` where it is not, or not any more, this holder's.

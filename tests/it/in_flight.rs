@@ -3,8 +3,11 @@ use std::thread;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use ratelimit_core::http::{HeaderOptions, HeaderStyle, headers};
 use ratelimit_core::store::{self, Store};
-use ratelimit_core::{Clock as _, Concurrency, ErrorKind, Holder, ManualClock, StoreErrorKind, aio};
+use ratelimit_core::{
+    AcquireStep, Acquiring, Clock as _, Concurrency, ErrorKind, Holder, ManualClock, StoreErrorKind, aio,
+};
 use ratelimit_tests::RedisServer;
 use ratelimit_tests::random::check;
 use ratelimit_tests::shared::{SharedFile, nameless_store};
@@ -257,6 +260,42 @@ fn a_guard_gives_its_lease_back() {
         let lease = uploads.guard("key", 0).expect("an answer").expect("it was given back");
         assert!(lease.extend().expect("an answer"));
         assert!(lease.release().expect("an answer"));
+        assert_eq!(uploads.peek("key").expect("a decision").remaining(), 1);
+    }
+}
+
+#[test]
+fn a_refusal_is_rendered_by_the_name_and_the_limit_it_is_about() {
+    let clock = Arc::new(ManualClock::new(1_700_000_000.0));
+    let uploads = Concurrency::new(2, 60.0, store::memory(10).expect("a store")).expect("a limit");
+    let uploads = uploads.named("uploads").expect("a name").clock(clock);
+    let leases = [0, 1].map(|_| acquired(&uploads, "key").expect("a lease"));
+    let options = HeaderOptions::from(HeaderStyle::Ietf).quota_unit("concurrent-requests").expect("a unit");
+    let headers = headers(&uploads.refusal("key").expect("a decision"), uploads.policies(), options);
+    assert_eq!(headers[0].1, r#""uploads";q=2;qu="concurrent-requests";w=60"#);
+    assert_eq!(headers[1].1, r#""uploads";r=0;t=60"#);
+    assert_eq!(headers[2], ("Retry-After", "60".to_owned()));
+    assert!(uploads.release("key", &leases[0]).expect("an answer"));
+    assert!(!uploads.refusal("key").expect("a decision").allowed(), "also where a lease has come back since");
+}
+
+#[test]
+fn a_wait_for_a_lease_that_is_given_up_leaves_none_behind() {
+    let server = RedisServer::start();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    for store in stores(&server) {
+        let uploads = Concurrency::new(1, 600.0, store).expect("a limit");
+        let mut acquiring = Acquiring::new(u64::MAX).expect("a wait");
+        assert!(matches!(uploads.step(&mut acquiring, "key").expect("an answer"), AcquireStep::Done(_)));
+        uploads.cancel(&acquiring, "key").expect("an answer");
+        assert_eq!(uploads.peek("key").expect("a decision").remaining(), 1);
+
+        let awaited = aio::Concurrency::new(uploads.clone());
+        runtime.block_on(async {
+            let mut acquiring = Acquiring::new(u64::MAX).expect("a wait");
+            assert!(matches!(awaited.step(&mut acquiring, "key").await.expect("an answer"), AcquireStep::Done(_)));
+            awaited.cancel(&acquiring, "key").await.expect("an answer");
+        });
         assert_eq!(uploads.peek("key").expect("a decision").remaining(), 1);
     }
 }

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ratelimit_core::store;
-use ratelimit_core::{ErrorKind, Limiter, Lock, Policy, StoreErrorKind, aio};
+use ratelimit_core::{AcquireStep, Acquiring, ErrorKind, Limiter, Lock, Policy, StoreErrorKind, aio};
 use ratelimit_tests::RedisServer;
 use ratelimit_tests::server::eventually;
 use ratelimit_tests::shared::nameless_store;
@@ -186,6 +186,24 @@ fn locks_are_awaited_as_well() {
             assert!(lock.is_held("report").await.expect("an answer"));
         });
     }
+}
+
+#[test]
+fn a_wait_that_is_given_up_leaves_nothing_held() {
+    on_every_store(|lock| {
+        let mut acquiring = Acquiring::new(u64::MAX).expect("a wait");
+        lock.cancel(&acquiring, "report").expect("nothing was asked");
+        // Taken, and nobody hears of it.
+        assert!(matches!(lock.step(&mut acquiring, "report", LONG).expect("an answer"), AcquireStep::Done(_)));
+        lock.cancel(&acquiring, "report").expect("an answer");
+        assert!(!lock.is_held("report").expect("an answer"));
+
+        let holder = lock.acquire("report", LONG, 0).expect("an answer").expect("nobody holds it");
+        let mut waits = Acquiring::new(u64::MAX).expect("a wait");
+        assert!(matches!(lock.step(&mut waits, "report", LONG).expect("an answer"), AcquireStep::Sleep { .. }));
+        lock.cancel(&waits, "report").expect("nothing to ask");
+        assert!(lock.release("report", &holder).expect("an answer"), "it is the other's still");
+    });
 }
 
 #[test]

@@ -52,7 +52,16 @@ impl Concurrency {
 
     /// [`Concurrency::step`](Blocking::step).
     pub async fn step(&self, acquiring: &mut Acquiring, key: impl AsRef<[u8]>) -> Result<AcquireStep> {
-        Ok(acquiring.hear(&self.ask(Act::Acquire, key.as_ref(), acquiring.holder()).await?))
+        let held = self.ask(Act::Acquire, key.as_ref(), acquiring.begin()).await?;
+        Ok(acquiring.hear(&held))
+    }
+
+    /// [`Concurrency::cancel`](Blocking::cancel).
+    pub async fn cancel(&self, acquiring: &Acquiring, key: impl AsRef<[u8]>) -> Result<()> {
+        match acquiring.may_hold() {
+            Some(lease) => self.release(key, lease).await.map(drop),
+            None => Ok(()),
+        }
     }
 
     /// [`Concurrency::extend`](Blocking::extend).

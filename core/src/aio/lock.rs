@@ -50,8 +50,17 @@ impl Lock {
 
     /// [`Lock::step`](Blocking::step).
     pub async fn step(&self, acquiring: &mut Acquiring, key: impl AsRef<[u8]>, ttl: f64) -> Result<AcquireStep> {
-        let held = self.0.holding().ask_async(Act::Acquire, key.as_ref(), acquiring.holder(), ttl_us(ttl)?).await?;
+        let ttl_us = ttl_us(ttl)?;
+        let held = self.0.holding().ask_async(Act::Acquire, key.as_ref(), acquiring.begin(), ttl_us).await?;
         Ok(acquiring.hear(&held))
+    }
+
+    /// [`Lock::cancel`](Blocking::cancel).
+    pub async fn cancel(&self, acquiring: &Acquiring, key: impl AsRef<[u8]>) -> Result<()> {
+        match acquiring.may_hold() {
+            Some(holder) => self.release(key, holder).await.map(drop),
+            None => Ok(()),
+        }
     }
 
     /// [`Lock::extend`](Blocking::extend).
