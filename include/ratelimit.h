@@ -24,6 +24,11 @@
 #include <stdint.h>
 
 /**
+ * The memory that the text of a holder takes: 32 hexadecimal digits, and the zero byte that ends them.
+ */
+#define RL_HOLDER_LEN 33
+
+/**
  * A wait that never ends: the cost is above what can ever pass. The `retry_after_us` of such a denial.
  */
 #define RL_NEVER UINT64_MAX
@@ -182,6 +187,14 @@ typedef enum {
 typedef struct rl_client_ip rl_client_ip;
 
 /**
+ * Lets at most so many pieces of work on a key be under way at a time, whoever does them. May be used from any thread at
+ * the same time, and after `fork` by parent and child.
+ *
+ * Each holds a lease, which ends by itself after the time of a lease where its holder dies.
+ */
+typedef struct rl_concurrency rl_concurrency;
+
+/**
  * Keeps one client of an API under that API's limits. Sends nothing and never sleeps. May be used from any thread at the
  * same time, and after `fork` by parent and child.
  */
@@ -192,6 +205,14 @@ typedef struct rl_governor rl_governor;
  * `fork` by parent and child; calls on a Redis store block until its answer or its time limit, `rl_wait` longer.
  */
 typedef struct rl_limiter rl_limiter;
+
+/**
+ * Locks by key, in a store. May be used from any thread at the same time, and after `fork` by parent and child.
+ *
+ * A lock ends by itself after the time it was taken or extended for, so that a holder that dies blocks nobody for longer.
+ * On Redis it is as safe as that one server: a failover may lose it.
+ */
+typedef struct rl_lock rl_lock;
 
 /**
  * How much is allowed: an algorithm with its numbers and a name. Any number of limiters may be made from it, from
@@ -880,6 +901,162 @@ rl_status rl_allow_many(rl_limiter *limiter,
                         size_t n,
                         rl_decision *out,
                         rl_status *statuses);
+
+/**
+ * Makes locks in a store. Asks the store nothing.
+ *
+ * @param store  Kept by the locks.
+ * @param out    The locks, to be freed with `rl_lock_free`.
+ */
+rl_status rl_lock_new(rl_store *store, rl_lock **out);
+
+/**
+ * Frees the handle; locks that are held stay so. Nobody may be using it. `NULL` is a no-op; freeing twice is an error of
+ * the program that is not detected.
+ */
+void rl_lock_free(rl_lock *lock);
+
+/**
+ * Takes a lock, sleeping on this thread while somebody else holds it. A signal does not end the sleep, and those who wait
+ * are in no queue.
+ *
+ * @param key          What is locked: any bytes, `key_len` of them; `NULL` only when `key_len` is 0.
+ * @param ttl_s        Seconds until it ends by itself, from 0.001.
+ * @param max_wait_us  0 is one try, `RL_NEVER` as long as it takes.
+ * @param holder       Memory of `RL_HOLDER_LEN` bytes for the text by which it is extended and released, in this process
+ *                     or in another, whatever its language; empty where somebody else holds the lock.
+ * @param acquired     Whether it was taken.
+ * @return `RL_ERR_INVALID_ARGUMENT` for a time that is none, with nothing asked or taken; `RL_ERR_STORE_UNAVAILABLE` when
+ *         the store gives no answer: the lock may be taken then, until its time is over.
+ */
+rl_status rl_lock_acquire(rl_lock *lock,
+                          const uint8_t *key,
+                          size_t key_len,
+                          double ttl_s,
+                          uint64_t max_wait_us,
+                          char *holder,
+                          bool *acquired);
+
+/**
+ * Makes a lock that is held end `ttl_s` seconds from now.
+ *
+ * @param key       As for `rl_lock_acquire`.
+ * @param holder    What `rl_lock_acquire` wrote.
+ * @param ttl_s     Seconds, from 0.001.
+ * @param extended  False where it is not, or not any more, this holder's.
+ * @return As for `rl_lock_acquire`.
+ */
+rl_status rl_lock_extend(rl_lock *lock,
+                         const uint8_t *key,
+                         size_t key_len,
+                         const char *holder,
+                         double ttl_s,
+                         bool *extended);
+
+/**
+ * Lets a lock go.
+ *
+ * @param key       As for `rl_lock_acquire`.
+ * @param holder    What `rl_lock_acquire` wrote.
+ * @param released  False where it was not, or not any more, this holder's: what it was to protect may have been done by
+ *                  two at once.
+ * @return `RL_ERR_STORE_UNAVAILABLE` when the store gives no answer; the lock ends by itself then.
+ */
+rl_status rl_lock_release(rl_lock *lock,
+                          const uint8_t *key,
+                          size_t key_len,
+                          const char *holder,
+                          bool *released);
+
+/**
+ * Whether anybody holds a lock.
+ *
+ * @param key   As for `rl_lock_acquire`.
+ * @param held  The answer, which may be out of date when it arrives.
+ * @return `RL_ERR_STORE_UNAVAILABLE` when the store gives no answer.
+ */
+rl_status rl_lock_is_held(rl_lock *lock, const uint8_t *key, size_t key_len, bool *held);
+
+/**
+ * Makes a limit on what is under way. Asks the store nothing.
+ *
+ * @param limit        Leases on each key, 1 to 2147483647. An embedded store looks at all of a key in every step, so limits
+ *                     beyond some thousands belong on Redis.
+ * @param lease_ttl_s  Seconds after which a lease ends by itself, from 0.001, unless it is extended.
+ * @param store        Kept by the limit.
+ * @param name         1 to 100 printable ASCII characters; two names share no leases. `NULL`: `default`.
+ * @param out          The limit, to be freed with `rl_concurrency_free`.
+ * @return `RL_ERR_INVALID_POLICY` for numbers out of range and a name that is none.
+ */
+rl_status rl_concurrency_new(int64_t limit,
+                             double lease_ttl_s,
+                             rl_store *store,
+                             const char *name,
+                             rl_concurrency **out);
+
+/**
+ * Frees the handle; leases that are held stay so. Nobody may be using it. `NULL` is a no-op; freeing twice is an error of
+ * the program that is not detected.
+ */
+void rl_concurrency_free(rl_concurrency *concurrency);
+
+/**
+ * Takes a lease, sleeping on this thread while all are taken. A signal does not end the sleep, and those who wait are in
+ * no queue.
+ *
+ * @param key          On what: any bytes, `key_len` of them; `NULL` only when `key_len` is 0.
+ * @param max_wait_us  0 is one try, `RL_NEVER` as long as it takes.
+ * @param lease        Memory of `RL_HOLDER_LEN` bytes for the text by which it is extended and released, in this process or
+ *                     in another, whatever its language; empty where all are taken.
+ * @param acquired     Whether there was one.
+ * @return `RL_ERR_STORE_UNAVAILABLE` when the store gives no answer: a lease may be taken then, until its time is over.
+ */
+rl_status rl_concurrency_acquire(rl_concurrency *concurrency,
+                                 const uint8_t *key,
+                                 size_t key_len,
+                                 uint64_t max_wait_us,
+                                 char *lease,
+                                 bool *acquired);
+
+/**
+ * Makes a lease last anew.
+ *
+ * @param key       As for `rl_concurrency_acquire`.
+ * @param lease     What `rl_concurrency_acquire` wrote.
+ * @param extended  False where its time was over before, or nobody has it.
+ * @return `RL_ERR_STORE_UNAVAILABLE` when the store gives no answer.
+ */
+rl_status rl_concurrency_extend(rl_concurrency *concurrency,
+                                const uint8_t *key,
+                                size_t key_len,
+                                const char *lease,
+                                bool *extended);
+
+/**
+ * Gives a lease back.
+ *
+ * @param key       As for `rl_concurrency_acquire`.
+ * @param lease     What `rl_concurrency_acquire` wrote.
+ * @param released  False where its time was over before, or nobody has it.
+ * @return `RL_ERR_STORE_UNAVAILABLE` when the store gives no answer; the lease ends by itself then.
+ */
+rl_status rl_concurrency_release(rl_concurrency *concurrency,
+                                 const uint8_t *key,
+                                 size_t key_len,
+                                 const char *lease,
+                                 bool *released);
+
+/**
+ * Says how many leases are left, and takes none.
+ *
+ * @param key  As for `rl_concurrency_acquire`.
+ * @param out  `remaining` of `limit` are left; where none is, `retry_after_us` is how long it is at most until one is.
+ * @return `RL_ERR_STORE_UNAVAILABLE` when the store gives no answer.
+ */
+rl_status rl_concurrency_peek(rl_concurrency *concurrency,
+                              const uint8_t *key,
+                              size_t key_len,
+                              rl_decision *out);
 
 /**
  * Writes the header fields of a decision, each as `Name: value\r\n`, with a zero byte at the end. A denial has a

@@ -25,6 +25,10 @@ pub mod call;
 
 pub mod batch;
 
+pub mod lock;
+
+pub mod concurrency;
+
 pub mod decision;
 
 pub mod headers;

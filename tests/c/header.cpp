@@ -10,6 +10,7 @@ struct Free {
   void operator()(rl_store *store) const { rl_store_free(store); }
   void operator()(rl_policy *policy) const { rl_policy_free(policy); }
   void operator()(rl_limiter *limiter) const { rl_limiter_free(limiter); }
+  void operator()(rl_lock *lock) const { rl_lock_free(lock); }
 };
 
 static void must(rl_status status) {
@@ -41,6 +42,17 @@ int main() {
   for (int call = 0; call < 3; call++) {
     must(rl_allow(limiter.get(), reinterpret_cast<const std::uint8_t *>(key.data()), key.size(), 1, &decision));
     if (decision.allowed != (call < 2) || decision.source != RL_SOURCE_STORE) {
+      return EXIT_FAILURE;
+    }
+  }
+  rl_lock *locks = nullptr;
+  must(rl_lock_new(store.get(), &locks));
+  std::unique_ptr<rl_lock, Free> lock{locks};
+  char holder[RL_HOLDER_LEN];
+  for (bool expected : {true, false}) {
+    bool acquired = !expected;
+    must(rl_lock_acquire(lock.get(), reinterpret_cast<const std::uint8_t *>(key.data()), key.size(), 30, 0, holder, &acquired));
+    if (acquired != expected || std::string_view{holder}.size() != (expected ? RL_HOLDER_LEN - 1 : 0)) {
       return EXIT_FAILURE;
     }
   }

@@ -27,6 +27,8 @@ int main(int argc, char **argv) {
   client_ip();
   metrics();
   concurrency();
+  locks();
+  leases();
   faults();
   long_run();
   return check_summary();

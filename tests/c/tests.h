@@ -35,6 +35,12 @@ void metrics(void);
 /* Many threads and many processes, one budget. */
 void concurrency(void);
 
+/* Locks: one holder per key, whoever dies. */
+void locks(void);
+
+/* Leases: at most so many under way at a time. */
+void leases(void);
+
 /* Servers that are silent, late, away, or have forgotten the script. */
 void faults(void);
 
