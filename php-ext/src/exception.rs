@@ -111,6 +111,17 @@ pub(crate) fn with_decisions(error: &Error, missing: usize, decisions: ZBox<Zend
     PhpException::new(message, 0, class).with_object(exception)
 }
 
+/// The exception for a refusal.
+pub(crate) fn limit_exceeded(decision: Decision) -> PhpException {
+    let (class, message) = (LIMIT_EXCEEDED.get(), decision.summary());
+    let mut exception = engine::new_object(class);
+    if let Some(object) = exception.object_mut() {
+        set(object, ce::exception(), "message", message.as_str().into_zval(false));
+        set(object, class, "decision", class::new_object(decision).into_zval(false));
+    }
+    PhpException::new(message, 0, class).with_object(exception)
+}
+
 /// The refusal to write a property, in PHP's words: `RateLimit\Decision::$allowed`.
 pub(crate) fn readonly(property: &str) -> PhpException {
     PhpException::new(format!("Cannot modify readonly property {property}"), 0, ce::error())

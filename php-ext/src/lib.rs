@@ -16,6 +16,12 @@ mod limiter;
 
 mod batch;
 
+mod lock;
+
+mod concurrency;
+
+mod work;
+
 mod key;
 
 mod wait;

@@ -193,7 +193,7 @@ fn with_token<'a>(call: Call<'a>, token: Option<&'a [u8]>) -> Call<'a> {
 }
 
 /// The longest wait that is accepted, in microseconds.
-fn max_wait_us(seconds: Float) -> PhpResult<u64> {
+pub(crate) fn max_wait_us(seconds: Float) -> PhpResult<u64> {
     let seconds = seconds.get("maxWait")?;
     if seconds.is_nan() || seconds < 0.0 {
         let detail = format!("must be at least 0 seconds, got {}", shown(seconds));

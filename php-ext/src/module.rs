@@ -6,8 +6,10 @@ use ext_php_rs::prelude::*;
 use crate::class::{self, OR_ARRAY, OR_OBJECT};
 use crate::client_ip::ClientIp;
 use crate::clock::{self, ManualClock};
+use crate::concurrency::Concurrency;
 use crate::decision::Decision;
 use crate::limiter::Limiter;
+use crate::lock::Lock;
 use crate::policy::Policy;
 use crate::store::Store;
 use crate::{exception, info, ini, metrics, outbound, token_bucket};
@@ -42,6 +44,8 @@ fn start(_type: i32, module: i32) -> i32 {
         for verb in [c"allow", c"peek", c"reserve", c"wait", c"refund", c"reset"] {
             class::widen::<Limiter>(verb, 0, OR_ARRAY);
         }
+        class::register::<Lock>()?;
+        class::register::<Concurrency>()?;
         class::widen::<Store>(c"redis", 0, OR_OBJECT);
         outbound::register()?;
         if ini::global_token_bucket() {

@@ -115,7 +115,7 @@ fn named(policy: &core::Policy, name: Text<'_>) -> PhpResult<Policy> {
 }
 
 /// A number of units, which the core checks further.
-fn units(argument: &'static str, number: Integer) -> PhpResult<i64> {
+pub(crate) fn units(argument: &'static str, number: Integer) -> PhpResult<i64> {
     let not_whole = |number| {
         let detail = format!("must be an integer between 1 and 2147483647, got {}", shown(number));
         exception::from_core(&Error::argument_error(ErrorKind::InvalidPolicy, argument, detail))

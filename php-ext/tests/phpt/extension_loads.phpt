@@ -29,6 +29,8 @@ RateLimit\Store
 RateLimit\Decision
 RateLimit\ClientIp
 RateLimit\Limiter
+RateLimit\Lock
+RateLimit\Concurrency
 RateLimit\Outbound\Observation
 RateLimit\Outbound\BucketState
 RateLimit\Outbound\Ticket
