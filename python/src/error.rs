@@ -12,6 +12,7 @@ import_exception!(ratelimit_rs.errors, InvalidPolicy);
 import_exception!(ratelimit_rs.errors, InvalidCost);
 import_exception!(ratelimit_rs.errors, InvalidStore);
 import_exception!(ratelimit_rs.errors, StoreUnavailable);
+import_exception!(ratelimit_rs.errors, LimitExceeded);
 import_exception!(ratelimit_rs.errors, WaitTooLong);
 
 /// Raises what went wrong in the core.

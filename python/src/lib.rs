@@ -12,6 +12,16 @@ mod limiter;
 
 mod batch;
 
+mod lock;
+
+mod concurrency;
+
+mod holding;
+
+mod held;
+
+mod acquiring;
+
 mod call;
 
 mod wait;
@@ -54,15 +64,23 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use crate::acquiring::{Acquiring, begin_acquire, begin_extend, begin_give_up, begin_release};
+    #[pymodule_export]
     use crate::aio::{begin_allow_many, begin_call, begin_cancel, begin_ping, begin_reset, begin_step, begin_take};
     #[pymodule_export]
     use crate::client_ip::ClientIp;
     #[pymodule_export]
     use crate::clock::ManualClock;
     #[pymodule_export]
+    use crate::concurrency::{Concurrency, begin_look};
+    #[pymodule_export]
     use crate::decision::{Decision, restore_decision};
     #[pymodule_export]
+    use crate::held::{HeldLease, HeldLock};
+    #[pymodule_export]
     use crate::limiter::Limiter;
+    #[pymodule_export]
+    use crate::lock::{Lock, begin_is_held};
     #[pymodule_export]
     use crate::mailbox::Mailbox;
     #[pymodule_export]

@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
   metrics();
   concurrency();
   locks();
-  leases();
+  in_flight();
   faults();
   long_run();
   return check_summary();

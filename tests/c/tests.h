@@ -38,8 +38,8 @@ void concurrency(void);
 /* Locks: one holder per key, whoever dies. */
 void locks(void);
 
-/* Leases: at most so many under way at a time. */
-void leases(void);
+/* At most so many under way at a time, whoever dies. */
+void in_flight(void);
 
 /* Servers that are silent, late, away, or have forgotten the script. */
 void faults(void);

@@ -19,8 +19,10 @@ from .errors import (
     WaitTooLong,
 )
 from ._native import (
+    Concurrency,
     Decision,
     Limiter,
+    Lock,
     ManualClock,
     Policy,
     Store,
@@ -31,6 +33,7 @@ from ._native import (
 )
 
 __all__ = [
+    "Concurrency",
     "Decision",
     "InvalidArgument",
     "InvalidCost",
@@ -38,6 +41,7 @@ __all__ = [
     "InvalidStore",
     "LimitExceeded",
     "Limiter",
+    "Lock",
     "ManualClock",
     "Policy",
     "RateLimitError",

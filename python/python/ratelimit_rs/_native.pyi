@@ -5,8 +5,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final, Literal, Protocol, TypeVar, final
 
+from .errors import WaitTooLong
+
 __all__ = [
     "BucketState",
+    "Concurrency",
     "Decision",
     "Fail",
     "GlobalLimit",
@@ -15,6 +18,7 @@ __all__ = [
     "InvalidRequestLimit",
     "Limit",
     "Limiter",
+    "Lock",
     "ManualClock",
     "Observation",
     "Policy",
@@ -29,15 +33,24 @@ __all__ = [
     "Ticket",
     "TokenBucket",
     "Wait",
+    "_Acquiring",
     "_ClientIp",
+    "_HeldLease",
+    "_HeldLock",
     "_Mailbox",
     "_Waiting",
     "__version__",
     "_check_answer",
+    "begin_acquire",
     "begin_allow_many",
     "begin_call",
     "begin_cancel",
+    "begin_extend",
+    "begin_give_up",
+    "begin_is_held",
+    "begin_look",
     "begin_ping",
+    "begin_release",
     "begin_reset",
     "begin_step",
     "begin_take",
@@ -514,6 +527,160 @@ class TokenBucket:
     def _blocks(self) -> bool: ...
 
 @final
+class Lock:
+    """Locks by key, in one store: at most one holder at a time.
+
+    A lock ends by itself after `ttl` seconds, so that a holder that dies blocks nobody for longer; a holder that needs longer
+    extends it. On Redis it is as safe as that one server: a failover may lose it. Nothing keeps a holder whose time is over
+    from going on. `store` is what a `Limiter` takes.
+
+    A key is str or bytes. Every method raises `StoreUnavailable` when the store gives no answer. May be used from any thread
+    and after `os.fork()`.
+    """
+
+    def __new__(cls, store: None | str | Store | _RedisClient = None) -> Lock: ...
+    def acquire(self, key: str | bytes, ttl: float, max_wait: float | None = 0.0) -> str | None:
+        """Takes a lock for `ttl` seconds, waiting for it for at most `max_wait` seconds. None where somebody else still holds
+        it.
+
+        What it returns is the holder's text, by which the lock is extended and released, in any process and language. Those
+        who wait are in no queue. It sleeps as `time.sleep` does, so that other threads go on and Ctrl-C interrupts it; nothing
+        is held then. Where it raises `StoreUnavailable` the lock may be taken, until its time is over. A `ttl` below 0.001
+        raises `InvalidArgument`, and the store is not asked.
+        """
+
+    def extend(self, key: str | bytes, holder: str, ttl: float) -> bool:
+        """Makes a lock that is held end `ttl` seconds from now. False where it is not, or not any more, this holder's."""
+
+    def release(self, key: str | bytes, holder: str) -> bool:
+        """Lets a lock go. False where it was not, or not any more, this holder's: what it was to protect may have been done
+        by two at once.
+        """
+
+    def is_held(self, key: str | bytes) -> bool:
+        """Whether anybody holds a lock. The answer may be out of date when it arrives."""
+
+    def hold(self, key: str | bytes, ttl: float, max_wait: float | None = ...) -> _HeldLock:
+        """`acquire` for a `with` statement, at whose end the lock is released, also where the block raises.
+
+        Raises `WaitTooLong` where somebody else holds the lock for all of `max_wait`, which has no bound by default. The
+        object that `with` gives has the `holder`, and `extend` and `release`. Where the store gives no answer to the release,
+        the lock ends by itself.
+        """
+
+    @property
+    def _blocks(self) -> bool: ...
+
+@final
+class Concurrency:
+    """Lets at most `limit` pieces of work on a key be under way at a time, whoever does them.
+
+    Each piece of work holds a lease, which ends by itself after `lease_ttl` seconds where its holder dies; a holder that
+    needs longer extends it. Two names share no leases. `store` and `clock` are what a `Limiter` takes. On an embedded store
+    every step looks at all leases of a key, so limits beyond some thousands belong on Redis.
+
+    A key is str or bytes. Every method raises `StoreUnavailable` when the store gives no answer. May be used from any thread
+    and after `os.fork()`.
+    """
+
+    def __new__(
+        cls,
+        limit: float,
+        lease_ttl: float,
+        store: None | str | Store | _RedisClient = None,
+        *,
+        name: str = "default",
+        clock: None | _Clock = None,
+    ) -> Concurrency: ...
+    def acquire(self, key: str | bytes, max_wait: float | None = 0.0) -> str | None:
+        """Takes a lease, waiting for one for at most `max_wait` seconds. None where all are still taken.
+
+        What it returns is the lease's text, by which it is extended and released, in any process and language. Those who wait
+        are in no queue. It sleeps as `time.sleep` does, so that other threads go on and Ctrl-C interrupts it; nothing is held
+        then. With a `ManualClock` it moves the clock instead. Where it raises `StoreUnavailable` a lease may be taken, until
+        its time is over.
+        """
+
+    def extend(self, key: str | bytes, lease: str) -> bool:
+        """Makes a lease last anew. False where its time was over before, or nobody has it."""
+
+    def release(self, key: str | bytes, lease: str) -> bool:
+        """Gives a lease back. False where its time was over before, or nobody has it."""
+
+    def peek(self, key: str | bytes) -> Decision:
+        """How many leases are left, taking none: `remaining` of `limit`.
+
+        Where none is left, `retry_after` is how long it is at most until one is.
+        """
+
+    def lease(self, key: str | bytes, max_wait: float | None = 0.0) -> _HeldLease:
+        """`acquire` for a `with` statement, at whose end the lease is given back, also where the block raises.
+
+        Raises `LimitExceeded`, with the decision, where all leases are taken for all of `max_wait`. The object that `with`
+        gives has the `holder`, and `extend` and `release`. Where the store gives no answer to the release, the lease ends by
+        itself.
+        """
+
+    @property
+    def _blocks(self) -> bool: ...
+    def _refusal(self, key: str | bytes) -> Decision: ...
+
+@final
+class _HeldLock:
+    """A lock that is held inside a `with` statement."""
+
+    @property
+    def holder(self) -> str | None:
+        """The text by which it is held; None outside the block."""
+
+    def extend(self, ttl: float | None = None) -> bool:
+        """Makes it end `ttl` seconds from now, those of `hold` without it. False where its time was over before."""
+
+    def release(self) -> bool:
+        """Releases it before the block ends. False where it was not held any more."""
+
+    def __enter__(self) -> _HeldLock: ...
+    def __exit__(self, *_raised: object) -> None: ...
+
+@final
+class _HeldLease:
+    """A lease that is held inside a `with` statement."""
+
+    @property
+    def holder(self) -> str | None:
+        """The text by which it is held; None outside the block."""
+
+    def extend(self) -> bool:
+        """Makes it last anew. False where its time was over before."""
+
+    def release(self) -> bool:
+        """Gives it back before the block ends. False where it was not held any more."""
+
+    def __enter__(self) -> _HeldLease: ...
+    def __exit__(self, *_raised: object) -> None: ...
+
+@final
+class _Acquiring:
+    """A wait for a lock or a lease that is under way. Private."""
+
+    def __new__(
+        cls, owner: Lock | Concurrency, key: str | bytes, max_wait: float | None = ..., ttl: float | None = None
+    ) -> _Acquiring: ...
+    def step(self) -> float | str | None:
+        """The next step: the seconds to sleep before the one after it, or the holder's text, or None where the wait is over."""
+
+    def cancel(self) -> None:
+        """Gives the wait up, and what it may have taken back. A step that is under way is waited for, and none is taken
+        afterwards.
+        """
+
+    def abandon(self) -> None:
+        """`cancel` for a caller who cannot wait for it, nor hear of it."""
+
+    def refused(self) -> WaitTooLong:
+        """The exception for a lock that somebody else holds."""
+
+@final
 class ManualClock:
     """A clock that moves only when told to, so that tests never sleep.
 
@@ -556,6 +723,26 @@ def begin_cancel(mailbox: _Mailbox, waiting: _Waiting) -> Future[None]:
 
 def begin_ping(mailbox: _Mailbox, store: Store) -> Future[float]:
     """Begins a round trip: the seconds that it takes."""
+
+def begin_acquire(mailbox: _Mailbox, acquiring: _Acquiring) -> Future[float | str | None]:
+    """Begins a step of a wait for a lock or a lease."""
+
+def begin_give_up(mailbox: _Mailbox, acquiring: _Acquiring) -> Future[None]:
+    """Begins to give such a wait up."""
+
+def begin_extend(
+    mailbox: _Mailbox, owner: Lock | Concurrency, key: str | bytes, holder: str, ttl: float | None = None
+) -> Future[bool]:
+    """Begins `extend`; a lease needs no `ttl`."""
+
+def begin_release(mailbox: _Mailbox, owner: Lock | Concurrency, key: str | bytes, holder: str) -> Future[bool]:
+    """Begins `release`."""
+
+def begin_is_held(mailbox: _Mailbox, lock: Lock, key: str | bytes) -> Future[bool]:
+    """Begins `is_held`."""
+
+def begin_look(mailbox: _Mailbox, leases: Concurrency, key: str | bytes, refused: bool) -> Future[Decision]:
+    """Begins `peek`, or the look at what refused a lease just now."""
 
 def restore_policy(text: str, name: str) -> Policy:
     """Makes a policy from what pickle kept of it: its text and its name."""

@@ -1,4 +1,5 @@
-"""The limiter and the token bucket of `ratelimit_rs` with verbs that are awaited, for asyncio and loops like it.
+"""The limiter, the token bucket, the locks and the concurrency limits of `ratelimit_rs` with verbs that are awaited, for
+asyncio and loops like it.
 
 >>> import asyncio
 >>> from ratelimit_rs import Policy, Store
@@ -21,14 +22,13 @@ import asyncio
 import contextlib
 import inspect
 import math
-import os
-import weakref
 from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _native
+from ._holding import Concurrency, Lock
+from ._mailbox import mailbox as _mailbox
 from ._native import (
-    _Mailbox,
     _Waiting,
     begin_allow_many,
     begin_call,
@@ -42,7 +42,7 @@ from ._native import (
 if TYPE_CHECKING:
     from ._native import Decision, Policy, Store, _Clock, _FailureRule, _Key, _RedisClient, _Secret
 
-__all__ = ["Limiter", "TokenBucket", "ping"]
+__all__ = ["Concurrency", "Limiter", "Lock", "TokenBucket", "ping"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Coroutine[Any, Any, Any]])
 
@@ -239,23 +239,3 @@ class TokenBucket:
 async def ping(store: Store) -> float:
     """Seconds that a round trip takes. Raises `StoreUnavailable`."""
     return await begin_ping(_mailbox(), store)
-
-
-# The mailbox of each loop is held by the loop alone, so that closing the loop closes it.
-_mailboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[_Mailbox]]
-_mailboxes = weakref.WeakKeyDictionary()
-
-# A child that takes over a loop of its parent's must not share the parent's file descriptor.
-os.register_at_fork(after_in_child=_mailboxes.clear)
-
-
-def _mailbox() -> _Mailbox:
-    """That of the running loop, which is made for its first call."""
-    loop = asyncio.get_running_loop()
-    known = _mailboxes.get(loop)
-    mailbox = None if known is None else known()
-    if mailbox is None:
-        mailbox = _Mailbox(loop)
-        loop.add_reader(mailbox.fileno(), mailbox.deliver)
-        _mailboxes[loop] = weakref.ref(mailbox)
-    return mailbox

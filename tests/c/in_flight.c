@@ -188,7 +188,7 @@ static void wrong_arguments_of_a_concurrency_limit_are_named_and_change_nothing(
   rl_store_free(store);
 }
 
-void leases(void) {
+void in_flight(void) {
   TEST(as_many_as_the_limit_are_under_way);
   TEST(of_many_threads_never_more_than_the_limit_are_inside);
   TEST(who_is_killed_holds_a_lease_no_longer_than_its_time);
