@@ -158,6 +158,8 @@ pub(crate) fn begin_give_up<'py>(
 /// Begins `extend`; a lease needs no `ttl`.
 #[pyfunction]
 #[pyo3(signature = (mailbox, owner, key, holder, ttl = None))]
+// What Python gives is taken over.
+#[allow(clippy::needless_pass_by_value)]
 pub(crate) fn begin_extend<'py>(
     py: Python<'py>,
     mailbox: &Mailbox,
@@ -175,6 +177,8 @@ pub(crate) fn begin_extend<'py>(
 
 /// Begins `release`.
 #[pyfunction]
+// As above.
+#[allow(clippy::needless_pass_by_value)]
 pub(crate) fn begin_release<'py>(
     py: Python<'py>,
     mailbox: &Mailbox,

@@ -80,7 +80,7 @@ impl HeldLock {
         }
     }
 
-    fn __enter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
         let (py, this) = (slf.py(), slf.get());
         this.holder.check_empty()?;
         match this.holding().acquire(py, &this.key, this.ttl, this.max_wait_us)? {
@@ -127,7 +127,7 @@ impl HeldLease {
         }
     }
 
-    fn __enter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
         let (py, this) = (slf.py(), slf.get());
         this.holder.check_empty()?;
         match this.holding().acquire(py, &this.key, 0.0, this.max_wait_us)? {

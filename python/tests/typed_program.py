@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from ratelimit_rs import (
+    Concurrency,
     Decision,
     InvalidStore,
     LimitExceeded,
     Limiter,
+    Lock,
     ManualClock,
     Policy,
     RateLimitError,
@@ -114,7 +116,27 @@ async def awaited(limiter: Limiter) -> float:
     return await aio.ping(Store.memory()) + await work(42) + remaining + allowed
 
 
+def held(clock: ManualClock) -> str:
+    lock, uploads = Lock(Store.memory()), Concurrency(2, 60, "memory:", name="uploads", clock=clock)
+    holder: str | None = lock.acquire("k", 30, max_wait=None)
+    taken = uploads.acquire(b"k", 0.5)
+    with lock.hold("another", 30) as hold, uploads.lease("k") as lease:
+        print(hold.holder, hold.extend(5), lease.extend(), uploads.peek("k").remaining, lease.release())
+    assert holder is not None
+    assert taken is not None
+    return f"{lock.extend('k', holder, 5)} {lock.release('k', holder)} {lock.is_held('k')} {uploads.release('k', taken)}"
+
+
+async def held_later() -> bool:
+    lock, uploads = aio.Lock.of(Lock(Store.memory())), aio.Concurrency(2, 60, "memory:", name="later")
+    async with lock.hold("k", 30, max_wait=1) as hold, uploads.lease("k", max_wait=1) as lease:
+        text: str | None = hold.holder
+        print(text, await hold.extend(), await lease.extend(), (await uploads.peek("k")).allowed)
+        return await lock.is_held("k") and await lock.acquire("k", 1) is None
+
+
 def main() -> None:
+    print(held(ManualClock()), asyncio.run(held_later()))
     print(asyncio.run(awaited(Limiter(Policy.gcra(9, 1), "memory:"))))
     print("".join(several(ManualClock())))
     windows = [Policy.fixed_window(5, 60, aligned=True), Policy.sliding_window_log(5, 60.0)]
