@@ -25,7 +25,7 @@ pub use call::{Call, Keys};
 pub(crate) use rotation::{folded, position};
 pub use wait::{WaitStep, Waiting};
 
-use self::prepared::Prepared;
+use self::prepared::{Manner, Prepared};
 use crate::algorithm::MAX_UNITS;
 use crate::clock::{Clock, MAX_INSTANT_US, SystemClock};
 use crate::decision::{Decision, Source};
@@ -146,7 +146,7 @@ impl Limiter {
             // Spared the list of verdicts, too.
             return match self.store.decide_one(&operation) {
                 Ok(verdict) => Ok(self.counted(&operation, Decision::new(verdict, policy.limit(), 0, Source::Store))),
-                Err(error) => self.fall_back(error, &operation),
+                Err(error) => self.fall_back(error, &operation, self.manner(&call)),
             };
         }
         let prepared = self.prepare(&call)?;
@@ -156,32 +156,32 @@ impl Limiter {
     fn answer(&self, prepared: &Prepared, charges: &[Charge<'_>]) -> Result<Decision> {
         let operation = prepared.operation(charges);
         match self.steps(prepared, charges) {
-            None => self.carry_out(&operation),
-            Some(steps) => self.carry_out_in_steps(&operation, &steps),
+            None => self.carry_out(&operation, prepared.manner()),
+            Some(steps) => self.carry_out_in_steps(&operation, &steps, prepared.manner()),
         }
     }
 
-    fn carry_out(&self, operation: &Operation<'_>) -> Result<Decision> {
+    fn carry_out(&self, operation: &Operation<'_>, manner: Manner) -> Result<Decision> {
         match self.store.refusal(operation) {
             Some(verdicts) => Ok(self.counted(operation, self.decision(operation, verdicts, Source::DenyCache))),
-            None => self.settle(self.store.decide(operation), operation),
+            None => self.settle(self.store.decide(operation), operation, manner),
         }
     }
 
     /// The store's verdicts as a decision, or what the failure rule says in their place.
-    fn settle(&self, outcome: Result<Verdicts>, operation: &Operation<'_>) -> Result<Decision> {
+    fn settle(&self, outcome: Result<Verdicts>, operation: &Operation<'_>, manner: Manner) -> Result<Decision> {
         match outcome {
             Ok(verdicts) => Ok(self.counted(operation, self.decision(operation, verdicts, Source::Store))),
-            Err(error) => self.fall_back(error, operation),
+            Err(error) => self.fall_back(error, operation, manner),
         }
     }
 
     #[cold]
-    fn fall_back(&self, error: Error, operation: &Operation<'_>) -> Result<Decision> {
+    fn fall_back(&self, error: Error, operation: &Operation<'_>, manner: Manner) -> Result<Decision> {
         if let Some(kind) = error.store_kind() {
             metrics::count_error(kind);
         }
-        let decision = self.fallback.decide(error, &self.policies, operation)?;
+        let decision = self.fallback.decide(manner.on_error, error, &self.policies, operation)?;
         if operation.action == Action::Refund && decision.source() != Source::Local {
             metrics::count_dropped_refund();
         }

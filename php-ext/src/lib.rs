@@ -14,6 +14,8 @@ mod token_bucket;
 
 mod limiter;
 
+mod call;
+
 mod batch;
 
 mod key;

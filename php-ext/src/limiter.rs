@@ -14,6 +14,7 @@ use ratelimit_core::clock::seconds_to_us;
 use ratelimit_core::{Call, Error, ErrorKind, ManualClock, WaitStep, Waiting};
 
 use crate::batch::{self, Calls};
+use crate::call::Extras;
 use crate::clock::{Clock, ClockArgument};
 use crate::convert::{Float, Integer, Nullable, Switch, Text, shown};
 use crate::decision::Decision;
@@ -87,14 +88,21 @@ impl Limiter {
     }
 
     #[php(defaults(cost = 1))]
-    pub(crate) fn allow(&self, key: Key<'_>, cost: Integer, token: Nullable<Text<'_>>) -> Answer {
-        let (cost, token) = (cost.get("cost", invalid_cost)?, token.get("token")?);
-        key.with(|keys| self.decide(with_token(Call::allow(keys, cost), token)))
+    pub(crate) fn allow(
+        &self,
+        key: Key<'_>,
+        cost: Integer,
+        token: Nullable<Text<'_>>,
+        onError: Nullable<Text<'_>>,
+    ) -> Answer {
+        let (cost, extras) = (cost.get("cost", invalid_cost)?, Extras::of(token, onError)?);
+        key.with(|keys| self.decide(extras.on(Call::allow(keys, cost))))
     }
 
     /// One decision per pair of a key and a cost, in order.
-    pub(crate) fn allow_many(&self, calls: Calls) -> PhpResult<ZBox<ZendHashTable>> {
-        calls.with(|calls| {
+    pub(crate) fn allow_many(&self, calls: Calls, onError: Nullable<Text<'_>>) -> PhpResult<ZBox<ZendHashTable>> {
+        let extras = Extras::of(Nullable(None), onError)?;
+        calls.with(&extras, |calls| {
             self.set_clock()?;
             let outcomes = self.limiter.decide_many(calls).map_err(|error| exception::from_core(&error))?;
             batch::decisions(outcomes, |decision| self.answer(decision))
@@ -102,24 +110,38 @@ impl Limiter {
     }
 
     #[php(defaults(cost = 1))]
-    pub(crate) fn peek(&self, key: Key<'_>, cost: Integer) -> Answer {
-        let cost = cost.get("cost", invalid_cost)?;
-        key.with(|keys| self.decide(Call::peek(keys, cost)))
+    pub(crate) fn peek(&self, key: Key<'_>, cost: Integer, onError: Nullable<Text<'_>>) -> Answer {
+        let (cost, extras) = (cost.get("cost", invalid_cost)?, Extras::of(Nullable(None), onError)?);
+        key.with(|keys| self.decide(extras.on(Call::peek(keys, cost))))
     }
 
     #[php(defaults(cost = 1, maxWait = UNLIMITED))]
-    pub(crate) fn reserve(&self, key: Key<'_>, cost: Integer, maxWait: Float, token: Nullable<Text<'_>>) -> Answer {
+    pub(crate) fn reserve(
+        &self,
+        key: Key<'_>,
+        cost: Integer,
+        maxWait: Float,
+        token: Nullable<Text<'_>>,
+        onError: Nullable<Text<'_>>,
+    ) -> Answer {
         let (cost, max_wait_us) = (cost.get("cost", invalid_cost)?, max_wait_us(maxWait)?);
-        let token = token.get("token")?;
-        key.with(|keys| self.decide(with_token(Call::reserve(keys, cost, max_wait_us), token)))
+        let extras = Extras::of(token, onError)?;
+        key.with(|keys| self.decide(extras.on(Call::reserve(keys, cost, max_wait_us))))
     }
 
     #[php(defaults(cost = 1, maxWait = UNLIMITED))]
-    pub(crate) fn wait(&self, key: Key<'_>, cost: Integer, maxWait: Float, token: Nullable<Text<'_>>) -> Answer {
+    pub(crate) fn wait(
+        &self,
+        key: Key<'_>,
+        cost: Integer,
+        maxWait: Float,
+        token: Nullable<Text<'_>>,
+        onError: Nullable<Text<'_>>,
+    ) -> Answer {
         let (cost, max_wait_us) = (cost.get("cost", invalid_cost)?, max_wait_us(maxWait)?);
-        let token = token.get("token")?;
+        let extras = Extras::of(token, onError)?;
         key.with(|keys| {
-            let call = with_token(Call::allow(keys, cost), token);
+            let call = extras.on(Call::allow(keys, cost));
             let mut waiting = Waiting::new(max_wait_us);
             self.set_clock()?;
             loop {
@@ -135,9 +157,15 @@ impl Limiter {
     }
 
     #[php(defaults(cost = 1))]
-    pub(crate) fn refund(&self, key: Key<'_>, cost: Integer, token: Nullable<Text<'_>>) -> PhpResult<()> {
-        let (cost, token) = (cost.get("cost", invalid_cost)?, token.get("token")?);
-        key.with(|keys| self.decide(with_token(Call::refund(keys, cost), token)).map(drop))
+    pub(crate) fn refund(
+        &self,
+        key: Key<'_>,
+        cost: Integer,
+        token: Nullable<Text<'_>>,
+        onError: Nullable<Text<'_>>,
+    ) -> PhpResult<()> {
+        let (cost, extras) = (cost.get("cost", invalid_cost)?, Extras::of(token, onError)?);
+        key.with(|keys| self.decide(extras.on(Call::refund(keys, cost))).map(drop))
     }
 
     pub(crate) fn reset(&self, key: Key<'_>) -> PhpResult<()> {
@@ -183,13 +211,6 @@ impl Limiter {
 fn ask(clock: &Zval, inside: &ManualClock) -> PhpResult {
     inside.set_us(Clock::now_us(clock)?);
     Ok(())
-}
-
-fn with_token<'a>(call: Call<'a>, token: Option<&'a [u8]>) -> Call<'a> {
-    match token {
-        Some(token) => call.token(token),
-        None => call,
-    }
 }
 
 /// The longest wait that is accepted, in microseconds.

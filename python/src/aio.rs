@@ -4,7 +4,7 @@
 use pyo3::prelude::*;
 
 use crate::batch;
-use crate::call::{OwnedCall, Verb};
+use crate::call::{Extras, OwnedCall, Verb};
 use crate::core::ErrorKind;
 use crate::decision::Decision;
 use crate::error::{OrRaise as _, argument};
@@ -19,8 +19,8 @@ use crate::wait::Waiting;
 /// Begins `allow`, `peek`, `reserve` or `refund`.
 #[pyfunction]
 #[pyo3(
-    signature = (mailbox, limiter, verb, key, cost = Given(None), max_wait = Given(None), token = None),
-    text_signature = "(mailbox, limiter, verb, key, cost=1, max_wait=1e999, token=None)"
+    signature = (mailbox, limiter, verb, key, cost = Given(None), max_wait = Given(None), token = None, on_error = None),
+    text_signature = "(mailbox, limiter, verb, key, cost=1, max_wait=1e999, token=None, on_error=None)"
 )]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn begin_call<'py>(
@@ -32,6 +32,7 @@ pub(crate) fn begin_call<'py>(
     cost: Given<'_, 'py>,
     max_wait: Given<'_, 'py>,
     token: Option<&Bound<'py, PyAny>>,
+    on_error: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let verb = match verb {
         "allow" => Verb::Allow,
@@ -40,7 +41,7 @@ pub(crate) fn begin_call<'py>(
         "refund" => Verb::Refund,
         _ => return Err(argument(ErrorKind::InvalidArgument, "verb", format!("is unknown: {verb:?}"))),
     };
-    let call = OwnedCall::of(verb, key, cost, token)?;
+    let call = OwnedCall::of(verb, key, cost, Extras::of(token, on_error)?)?;
     let (now_us, asked, policies) = (limiter.clock().ask(py)?, limiter.asynchronous(), limiter.policies().clone());
     let at_us = limiter.clock().told_us();
     let work = async move { asked.decide(call.call(&call.key(), now_us)).await };
@@ -55,14 +56,17 @@ pub(crate) fn begin_call<'py>(
 
 /// Begins `allow_many`.
 #[pyfunction]
+#[pyo3(signature = (mailbox, limiter, calls, on_error = None))]
 pub(crate) fn begin_allow_many<'py>(
     py: Python<'py>,
     mailbox: &Mailbox,
     limiter: &Limiter,
     calls: &Bound<'py, PyAny>,
+    on_error: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let extras = Extras::of(None, on_error)?;
     let given = batch::given(calls)?;
-    let calls = given.iter().map(batch::Given::own).collect::<PyResult<Vec<_>>>()?;
+    let calls = given.iter().map(|given| given.own(extras)).collect::<PyResult<Vec<_>>>()?;
     let (now_us, asked, policies) = (limiter.clock().ask(py)?, limiter.asynchronous(), limiter.policies().clone());
     let at_us = limiter.clock().told_us();
     let work = async move {

@@ -9,6 +9,7 @@ use pyo3::types::PySequence;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::batch;
+use crate::call::Extras;
 use crate::clock::Clock;
 use crate::core::{self, Call, ErrorKind, FailureRule, WaitStep, Waiting};
 use crate::decision::{Decision, Policies};
@@ -36,7 +37,8 @@ use crate::store;
 /// raises `InvalidCost` unless `cost` is an int from 1 to 2147483647, and `StoreUnavailable` when the store fails and
 /// `on_error` is `throw`. With a `token` (str or bytes) a call may be sent again, as after a time-out: what a call with
 /// the same token on the same key took within the last minute is not taken again, and its decision is given again. A
-/// refund may have the token of what it gives back.
+/// refund may have the token of what it gives back. A call with an `on_error` is answered by that rule and not by the
+/// limiter's when the store fails.
 ///
 /// May be used from any thread and after `os.fork()`.
 ///
@@ -91,8 +93,8 @@ impl Limiter {
     ///
     /// A cost above the limit is no error: it is denied with a `retry_after` of `math.inf`.
     #[pyo3(
-        signature = (key, cost = Given(None), *, token = None),
-        text_signature = "($self, key, cost=1, *, token=None)"
+        signature = (key, cost = Given(None), *, token = None, on_error = None),
+        text_signature = "($self, key, cost=1, *, token=None, on_error=None)"
     )]
     fn allow(
         &self,
@@ -100,9 +102,10 @@ impl Limiter {
         key: &Bound<'_, PyAny>,
         cost: Given<'_, '_>,
         token: Option<&Bound<'_, PyAny>>,
+        on_error: Option<&str>,
     ) -> PyResult<Decision> {
-        let (cost, token) = (number::cost(cost)?, key::token(token)?);
-        key::with(key, |keys| self.decide(py, with_token(Call::allow(keys, cost), token)))
+        let (cost, extras) = (number::cost(cost)?, Extras::of(token, on_error)?);
+        key::with(key, |keys| self.decide(py, extras.on(Call::allow(keys, cost))))
     }
 
     /// `allow` for many calls, in order, in as few round trips as the store allows: one per server.
@@ -114,10 +117,12 @@ impl Limiter {
     /// >>> limiter = Limiter(Policy.token_bucket(5, 1, 60), Store.memory())
     /// >>> [decision.remaining for decision in limiter.allow_many(["ada", ("bob", 2), ("ada", 3)])]
     /// [4, 3, 1]
-    fn allow_many(&self, py: Python<'_>, calls: &Bound<'_, PyAny>) -> PyResult<Vec<Decision>> {
+    #[pyo3(signature = (calls, *, on_error = None), text_signature = "($self, calls, *, on_error=None)")]
+    fn allow_many(&self, py: Python<'_>, calls: &Bound<'_, PyAny>, on_error: Option<&str>) -> PyResult<Vec<Decision>> {
+        let extras = Extras::of(None, on_error)?;
         let given = batch::given(calls)?;
         let calls = given.iter().map(batch::Given::read).collect::<PyResult<Vec<_>>>()?;
-        let calls = calls.iter().map(batch::Read::call);
+        let calls = calls.iter().map(|read| extras.on(read.call()));
         let calls: Vec<Call<'_>> = match self.clock.ask(py)? {
             Some(now_us) => calls.map(|call| call.at_us(now_us)).collect(),
             None => calls.collect(),
@@ -127,10 +132,19 @@ impl Limiter {
     }
 
     /// What `allow` would answer, without taking anything.
-    #[pyo3(signature = (key, cost = Given(None)), text_signature = "($self, key, cost=1)")]
-    fn peek(&self, py: Python<'_>, key: &Bound<'_, PyAny>, cost: Given<'_, '_>) -> PyResult<Decision> {
-        let cost = number::cost(cost)?;
-        key::with(key, |keys| self.decide(py, Call::peek(keys, cost)))
+    #[pyo3(
+        signature = (key, cost = Given(None), *, on_error = None),
+        text_signature = "($self, key, cost=1, *, on_error=None)"
+    )]
+    fn peek(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        cost: Given<'_, '_>,
+        on_error: Option<&str>,
+    ) -> PyResult<Decision> {
+        let (cost, extras) = (number::cost(cost)?, Extras::of(None, on_error)?);
+        key::with(key, |keys| self.decide(py, extras.on(Call::peek(keys, cost))))
     }
 
     /// Takes `cost` units now, for a start after `decision.delay` seconds: ahead of time where they are not there yet.
@@ -139,8 +153,8 @@ impl Limiter {
     /// debt; a leaky bucket is a queue, and denies when it is full. A window policy raises `InvalidArgument`: `wait` is
     /// for them.
     #[pyo3(
-        signature = (key, cost = Given(None), max_wait = Given(None), *, token = None),
-        text_signature = "($self, key, cost=1, max_wait=1e999, *, token=None)"
+        signature = (key, cost = Given(None), max_wait = Given(None), *, token = None, on_error = None),
+        text_signature = "($self, key, cost=1, max_wait=1e999, *, token=None, on_error=None)"
     )]
     fn reserve(
         &self,
@@ -149,9 +163,11 @@ impl Limiter {
         cost: Given<'_, '_>,
         max_wait: Given<'_, '_>,
         token: Option<&Bound<'_, PyAny>>,
+        on_error: Option<&str>,
     ) -> PyResult<Decision> {
-        let (cost, max_wait_us, token) = (number::cost(cost)?, max_wait_us(max_wait)?, key::token(token)?);
-        key::with(key, |keys| self.decide(py, with_token(Call::reserve(keys, cost, max_wait_us), token)))
+        let (cost, max_wait_us) = (number::cost(cost)?, max_wait_us(max_wait)?);
+        let extras = Extras::of(token, on_error)?;
+        key::with(key, |keys| self.decide(py, extras.on(Call::reserve(keys, cost, max_wait_us))))
     }
 
     /// Takes `cost` units, sleeping until they are there; at most `max_wait` seconds.
@@ -160,8 +176,8 @@ impl Limiter {
     /// `time.sleep` does, so that other threads go on and Ctrl-C interrupts it; a wait that an exception ends gives back
     /// the slot that it had reserved. With a `ManualClock` it moves the clock instead.
     #[pyo3(
-        signature = (key, cost = Given(None), max_wait = Given(None), *, token = None),
-        text_signature = "($self, key, cost=1, max_wait=1e999, *, token=None)"
+        signature = (key, cost = Given(None), max_wait = Given(None), *, token = None, on_error = None),
+        text_signature = "($self, key, cost=1, max_wait=1e999, *, token=None, on_error=None)"
     )]
     fn wait(
         &self,
@@ -170,10 +186,12 @@ impl Limiter {
         cost: Given<'_, '_>,
         max_wait: Given<'_, '_>,
         token: Option<&Bound<'_, PyAny>>,
+        on_error: Option<&str>,
     ) -> PyResult<Decision> {
-        let (cost, max_wait_us, token) = (number::cost(cost)?, max_wait_us(max_wait)?, key::token(token)?);
+        let (cost, max_wait_us) = (number::cost(cost)?, max_wait_us(max_wait)?);
+        let extras = Extras::of(token, on_error)?;
         key::with(key, |keys| {
-            let call = with_token(Call::allow(keys, cost), token);
+            let call = extras.on(Call::allow(keys, cost));
             let mut waiting = Waiting::new(max_wait_us);
             loop {
                 let slept = match self.step(py, &mut waiting, call) {
@@ -194,8 +212,8 @@ impl Limiter {
     ///
     /// When the store gives no answer it raises `StoreUnavailable`; where `on_error` is open or closed it is dropped instead.
     #[pyo3(
-        signature = (key, cost = Given(None), *, token = None),
-        text_signature = "($self, key, cost=1, *, token=None)"
+        signature = (key, cost = Given(None), *, token = None, on_error = None),
+        text_signature = "($self, key, cost=1, *, token=None, on_error=None)"
     )]
     fn refund(
         &self,
@@ -203,9 +221,10 @@ impl Limiter {
         key: &Bound<'_, PyAny>,
         cost: Given<'_, '_>,
         token: Option<&Bound<'_, PyAny>>,
+        on_error: Option<&str>,
     ) -> PyResult<()> {
-        let (cost, token) = (number::cost(cost)?, key::token(token)?);
-        key::with(key, |keys| self.decide(py, with_token(Call::refund(keys, cost), token)).map(drop))
+        let (cost, extras) = (number::cost(cost)?, Extras::of(token, on_error)?);
+        key::with(key, |keys| self.decide(py, extras.on(Call::refund(keys, cost))).map(drop))
     }
 
     /// Forgets what `key` has used: its budget is whole again. Raises `StoreUnavailable`.
@@ -312,13 +331,6 @@ impl Limiter {
     /// Asks the core, without the interpreter's lock where the answer may take its time.
     pub(crate) fn run<R: Send>(&self, py: Python<'_>, ask: impl Send + FnOnce() -> R) -> R {
         if self.blocks { py.detach(ask) } else { ask() }
-    }
-}
-
-fn with_token<'a>(call: Call<'a>, token: Option<&'a [u8]>) -> Call<'a> {
-    match token {
-        Some(token) => call.token(token),
-        None => call,
     }
 }
 

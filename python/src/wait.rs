@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 use tokio::sync::Mutex;
 
-use crate::call::{OwnedCall, Verb};
+use crate::call::{Extras, OwnedCall, Verb};
 use crate::clock::Clock;
 use crate::core::clock::{Clock as _, us_to_seconds};
 use crate::core::{self, WaitStep, aio};
@@ -35,8 +35,8 @@ type Step = Option<core::Result<WaitStep>>;
 impl Waiting {
     #[new]
     #[pyo3(
-        signature = (limiter, key, cost = Given(None), max_wait = Given(None), token = None),
-        text_signature = "(limiter, key, cost=1, max_wait=1e999, token=None)"
+        signature = (limiter, key, cost = Given(None), max_wait = Given(None), token = None, on_error = None),
+        text_signature = "(limiter, key, cost=1, max_wait=1e999, token=None, on_error=None)"
     )]
     fn new(
         limiter: Py<Limiter>,
@@ -44,11 +44,12 @@ impl Waiting {
         cost: Given<'_, '_>,
         max_wait: Given<'_, '_>,
         token: Option<&Bound<'_, PyAny>>,
+        on_error: Option<&str>,
     ) -> PyResult<Self> {
         let under_way = core::Waiting::new(max_wait_us(max_wait)?);
         Ok(Self {
             limiter,
-            call: Arc::new(OwnedCall::of(Verb::Allow, key, cost, token)?),
+            call: Arc::new(OwnedCall::of(Verb::Allow, key, cost, Extras::of(token, on_error)?)?),
             under_way: Arc::new(Mutex::new(Some(under_way))),
         })
     }

@@ -27,11 +27,11 @@ impl Limiter {
     ) -> Result<Decision> {
         let operation = prepared.operation(charges);
         if let Some(steps) = self.steps(prepared, charges) {
-            return self.carry_out_in_steps_async(store, &operation, &steps).await;
+            return self.carry_out_in_steps_async(store, &operation, &steps, prepared.manner()).await;
         }
         match self.store.refusal(&operation) {
             Some(verdicts) => Ok(self.counted(&operation, self.decision(&operation, verdicts, Source::DenyCache))),
-            None => self.settle(store.decide(&operation).await, &operation),
+            None => self.settle(store.decide(&operation).await, &operation, prepared.manner()),
         }
     }
 
@@ -50,7 +50,7 @@ impl Limiter {
         let refusals = self.refusals(&operations);
         let open = open(&operations, &refusals);
         let outcomes = store.decide_many(&open).await;
-        Ok(self.settle_all(&operations, refusals, outcomes))
+        Ok(self.settle_all(&operations, &prepared, refusals, outcomes))
     }
 
     pub(crate) async fn forget_token_async(&self, call: &Call<'_>) -> Result<()> {

@@ -374,7 +374,8 @@ class Limiter:
     raises `InvalidCost` unless `cost` is an int from 1 to 2147483647, and `StoreUnavailable` when the store fails and
     `on_error` is `throw`. With a `token` (str or bytes) a call may be sent again, as after a time-out: what a call with
     the same token on the same key took within the last minute is not taken again, and its decision is given again. A
-    refund may have the token of what it gives back.
+    refund may have the token of what it gives back. A call with an `on_error` is answered by that rule and not by the
+    limiter's when the store fails.
 
     May be used from any thread and after `os.fork()`.
     """
@@ -390,22 +391,32 @@ class Limiter:
         secret: None | _Secret = None,
         clock: None | _Clock = None,
     ) -> Limiter: ...
-    def allow(self, key: _Key, cost: int = 1, *, token: None | str | bytes = None) -> Decision:
+    def allow(
+        self, key: _Key, cost: int = 1, *, token: None | str | bytes = None, on_error: None | _FailureRule = None
+    ) -> Decision:
         """Takes `cost` units of the budget of `key`, if they are there.
 
         A cost above the limit is no error: it is denied with a `retry_after` of `math.inf`.
         """
-    def allow_many(self, calls: Iterable[_Key | tuple[_Key, int]]) -> list[Decision]:
+    def allow_many(
+        self, calls: Iterable[_Key | tuple[_Key, int]], *, on_error: None | _FailureRule = None
+    ) -> list[Decision]:
         """`allow` for many calls, in order, in as few round trips as the store allows: one per server.
 
         `calls` has a pair of a key and a cost for each, or a key alone where the cost is 1. Each decision stands alone.
         A wrong argument raises before anything is asked, and names the index of its call. When the store fails for some
         of the calls and `on_error` is `throw`, the `decisions` of the `StoreUnavailable` are those of the others.
         """
-    def peek(self, key: _Key, cost: int = 1) -> Decision:
+    def peek(self, key: _Key, cost: int = 1, *, on_error: None | _FailureRule = None) -> Decision:
         """What `allow` would answer, without taking anything."""
     def reserve(
-        self, key: _Key, cost: int = 1, max_wait: float | None = ..., *, token: None | str | bytes = None
+        self,
+        key: _Key,
+        cost: int = 1,
+        max_wait: float | None = ...,
+        *,
+        token: None | str | bytes = None,
+        on_error: None | _FailureRule = None,
     ) -> Decision:
         """Takes `cost` units now, for a start after `decision.delay` seconds: ahead of time where they are not there yet.
 
@@ -414,7 +425,13 @@ class Limiter:
         raises `InvalidArgument`: `wait` is for them.
         """
     def wait(
-        self, key: _Key, cost: int = 1, max_wait: float | None = ..., *, token: None | str | bytes = None
+        self,
+        key: _Key,
+        cost: int = 1,
+        max_wait: float | None = ...,
+        *,
+        token: None | str | bytes = None,
+        on_error: None | _FailureRule = None,
     ) -> Decision:
         """Takes `cost` units, sleeping until they are there; at most `max_wait` seconds (`math.inf` when left out).
 
@@ -422,7 +439,9 @@ class Limiter:
         as `time.sleep` does, so that other threads go on and Ctrl-C interrupts it; a wait that an exception ends gives
         back the slot that it had reserved. With a `ManualClock` it moves the clock instead.
         """
-    def refund(self, key: _Key, cost: int = 1, *, token: None | str | bytes = None) -> None:
+    def refund(
+        self, key: _Key, cost: int = 1, *, token: None | str | bytes = None, on_error: None | _FailureRule = None
+    ) -> None:
         """Gives `cost` units back, for work that was not done after all: at most what was taken, never above the limit.
 
         When the store gives no answer it raises `StoreUnavailable`; where `on_error` is open or closed it is dropped instead.
@@ -452,6 +471,7 @@ class _Waiting:
         cost: int = 1,
         max_wait: float | None = ...,
         token: None | str | bytes = None,
+        on_error: None | _FailureRule = None,
     ) -> _Waiting: ...
     def step(self) -> tuple[float, Decision | None]:
         """The next step: (seconds to sleep before the one after it, the decision at the end of the wait)."""
@@ -534,11 +554,15 @@ def begin_call(
     cost: int = 1,
     max_wait: float | None = ...,
     token: None | str | bytes = None,
+    on_error: None | _FailureRule = None,
 ) -> Future[Decision]:
     """Begins `allow`, `peek`, `reserve` or `refund`, whose outcome is None."""
 
 def begin_allow_many(
-    mailbox: _Mailbox, limiter: Limiter, calls: Iterable[_Key | tuple[_Key, int]]
+    mailbox: _Mailbox,
+    limiter: Limiter,
+    calls: Iterable[_Key | tuple[_Key, int]],
+    on_error: None | _FailureRule = None,
 ) -> Future[list[Decision]]:
     """Begins `allow_many`."""
 

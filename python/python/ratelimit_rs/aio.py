@@ -82,34 +82,50 @@ class Limiter:
         made._blocks = limiter._blocks
         return made
 
-    async def allow(self, key: _Key, cost: int = 1, *, token: None | str | bytes = None) -> Decision:
+    async def allow(
+        self, key: _Key, cost: int = 1, *, token: None | str | bytes = None, on_error: None | _FailureRule = None
+    ) -> Decision:
         """Takes `cost` units of the budget of `key`, if they are there."""
         if self._blocks:
-            return await begin_call(_mailbox(), self._limiter, "allow", key, cost, token=token)
-        return self._limiter.allow(key, cost, token=token)
+            return await begin_call(_mailbox(), self._limiter, "allow", key, cost, token=token, on_error=on_error)
+        return self._limiter.allow(key, cost, token=token, on_error=on_error)
 
-    async def allow_many(self, calls: Iterable[_Key | tuple[_Key, int]]) -> list[Decision]:
+    async def allow_many(
+        self, calls: Iterable[_Key | tuple[_Key, int]], *, on_error: None | _FailureRule = None
+    ) -> list[Decision]:
         """`allow` for many calls, in order, in as few round trips as the store allows: one per server."""
         if self._blocks:
-            return await begin_allow_many(_mailbox(), self._limiter, calls)
-        return self._limiter.allow_many(calls)
+            return await begin_allow_many(_mailbox(), self._limiter, calls, on_error)
+        return self._limiter.allow_many(calls, on_error=on_error)
 
-    async def peek(self, key: _Key, cost: int = 1) -> Decision:
+    async def peek(self, key: _Key, cost: int = 1, *, on_error: None | _FailureRule = None) -> Decision:
         """What `allow` would answer, without taking anything."""
         if self._blocks:
-            return await begin_call(_mailbox(), self._limiter, "peek", key, cost)
-        return self._limiter.peek(key, cost)
+            return await begin_call(_mailbox(), self._limiter, "peek", key, cost, on_error=on_error)
+        return self._limiter.peek(key, cost, on_error=on_error)
 
     async def reserve(
-        self, key: _Key, cost: int = 1, max_wait: float | None = math.inf, *, token: None | str | bytes = None
+        self,
+        key: _Key,
+        cost: int = 1,
+        max_wait: float | None = math.inf,
+        *,
+        token: None | str | bytes = None,
+        on_error: None | _FailureRule = None,
     ) -> Decision:
         """Takes `cost` units now, for a start after `decision.delay` seconds: ahead of time where they are not there yet."""
         if self._blocks:
-            return await begin_call(_mailbox(), self._limiter, "reserve", key, cost, max_wait, token)
-        return self._limiter.reserve(key, cost, max_wait, token=token)
+            return await begin_call(_mailbox(), self._limiter, "reserve", key, cost, max_wait, token, on_error)
+        return self._limiter.reserve(key, cost, max_wait, token=token, on_error=on_error)
 
     async def wait(
-        self, key: _Key, cost: int = 1, max_wait: float | None = math.inf, *, token: None | str | bytes = None
+        self,
+        key: _Key,
+        cost: int = 1,
+        max_wait: float | None = math.inf,
+        *,
+        token: None | str | bytes = None,
+        on_error: None | _FailureRule = None,
     ) -> Decision:
         """Takes `cost` units, sleeping in the event loop until they are there; at most `max_wait` seconds.
 
@@ -117,7 +133,7 @@ class Limiter:
         task is cancelled gives back the slot that it had reserved, which may take as long as the store's time limits; the
         task ends then.
         """
-        waiting = _Waiting(self._limiter, key, cost, max_wait, token)
+        waiting = _Waiting(self._limiter, key, cost, max_wait, token, on_error)
         try:
             while True:
                 seconds, decision = await begin_step(_mailbox(), waiting) if self._blocks else waiting.step()
@@ -135,12 +151,14 @@ class Limiter:
                 await self._give_up(waiting)
             raise
 
-    async def refund(self, key: _Key, cost: int = 1, *, token: None | str | bytes = None) -> None:
+    async def refund(
+        self, key: _Key, cost: int = 1, *, token: None | str | bytes = None, on_error: None | _FailureRule = None
+    ) -> None:
         """Gives `cost` units back, for work that was not done after all: at most what was taken, never above the limit."""
         if self._blocks:
-            await begin_call(_mailbox(), self._limiter, "refund", key, cost, token=token)
+            await begin_call(_mailbox(), self._limiter, "refund", key, cost, token=token, on_error=on_error)
         else:
-            self._limiter.refund(key, cost, token=token)
+            self._limiter.refund(key, cost, token=token, on_error=on_error)
 
     async def reset(self, key: _Key) -> None:
         """Forgets what `key` has used: its budget is whole again. Raises `StoreUnavailable`."""
