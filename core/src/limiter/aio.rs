@@ -30,7 +30,11 @@ impl Limiter {
             return self.carry_out_in_steps_async(store, &operation, &steps, prepared.manner()).await;
         }
         match self.store.refusal(&operation) {
-            Some(verdicts) => Ok(self.counted(&operation, self.decision(&operation, verdicts, Source::DenyCache))),
+            Some(verdicts) => Ok(self.concluded(
+                &operation,
+                self.decision(&operation, verdicts, Source::DenyCache),
+                prepared.manner(),
+            )),
             None => self.settle(store.decide(&operation).await, &operation, prepared.manner()),
         }
     }
@@ -63,8 +67,9 @@ impl Limiter {
 
     pub(crate) async fn reset_async(&self, keys: Keys<'_>) -> Result<()> {
         let Some(store) = self.store.asynchronous() else { return self.reset(keys) };
-        for key in self.all_keys(&keys)? {
-            store.reset(&key).await?;
+        let (keys, started) = (self.all_keys(&keys)?, self.started());
+        for key in &keys {
+            store.reset(key).await.inspect_err(|error| self.tell_reset_error(&keys, error, started))?;
         }
         Ok(())
     }

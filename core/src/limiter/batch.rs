@@ -62,7 +62,11 @@ impl Limiter {
         let mut outcomes = outcomes.into_iter();
         let settle = |((operation, refusal), call): ((&Operation<'_>, Option<Verdicts>), &Prepared)| {
             if let Some(verdicts) = refusal {
-                return Ok(self.counted(operation, self.decision(operation, verdicts, Source::DenyCache)));
+                return Ok(self.concluded(
+                    operation,
+                    self.decision(operation, verdicts, Source::DenyCache),
+                    call.manner(),
+                ));
             }
             let missing = || Err(Error::internal("the store left a call of many unanswered"));
             self.settle(outcomes.next().unwrap_or_else(missing), operation, call.manner())

@@ -1,5 +1,7 @@
 //! A call whose arguments have been checked and whose keys have been formed.
 
+use std::time::Instant;
+
 use smallvec::SmallVec;
 
 use super::rotation::NewerKey;
@@ -28,6 +30,8 @@ pub(super) struct Prepared {
 pub(super) struct Manner {
     /// In place of the limiter's failure rule.
     pub(super) on_error: Option<FailureRule>,
+    /// When it began, if anybody hears of it.
+    pub(super) started: Option<Instant>,
 }
 
 /// The charges of one call.
@@ -58,8 +62,8 @@ impl Prepared {
 
 impl Limiter {
     #[inline]
-    pub(super) const fn manner(&self, call: &Call<'_>) -> Manner {
-        Manner { on_error: call.on_error }
+    pub(super) fn manner(&self, call: &Call<'_>) -> Manner {
+        Manner { on_error: call.on_error, started: self.started() }
     }
 
     /// Checks a call's arguments and forms its keys; asks the store nothing.

@@ -124,7 +124,7 @@ impl Limiter {
                 break;
             }
         }
-        Ok(self.counted(whole, self.decision(whole, course.verdicts, course.source)))
+        Ok(self.concluded(whole, self.decision(whole, course.verdicts, course.source), manner))
     }
 
     /// [`carry_out_in_steps`](Self::carry_out_in_steps) without blocking.
@@ -155,7 +155,7 @@ impl Limiter {
                 break;
             }
         }
-        Ok(self.counted(whole, self.decision(whole, course.verdicts, course.source)))
+        Ok(self.concluded(whole, self.decision(whole, course.verdicts, course.source), manner))
     }
 }
 
