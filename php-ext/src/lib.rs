@@ -44,6 +44,8 @@ mod ini;
 
 mod metrics;
 
+mod events;
+
 mod info;
 
 mod convert;

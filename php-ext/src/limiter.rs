@@ -18,6 +18,7 @@ use crate::call::Extras;
 use crate::clock::{Clock, ClockArgument};
 use crate::convert::{Float, Integer, Nullable, Switch, Text, shown};
 use crate::decision::Decision;
+use crate::events::{Listener, Listeners};
 use crate::key::Key;
 use crate::policy::Policies;
 use crate::secret::Secrets;
@@ -32,9 +33,11 @@ const UNLIMITED: f64 = f64::INFINITY;
 /// A limiter of the core.
 #[php_class]
 #[php(name = "RateLimit\\Limiter")]
+#[allow(clippy::struct_field_names)]
 pub(crate) struct Limiter {
     limiter: Arc<core::Limiter>,
     time: Time,
+    listeners: Listeners,
 }
 
 /// Where a limiter's time comes from, and so how it passes while the limiter waits.
@@ -84,7 +87,7 @@ impl Limiter {
             }
         };
         let limiter = builder.build().map_err(|error| exception::from_core(&error))?;
-        Ok(Self { limiter: Arc::new(limiter), time })
+        Ok(Self { limiter: Arc::new(limiter), time, listeners: Listeners::default() })
     }
 
     #[php(defaults(cost = 1))]
@@ -105,6 +108,7 @@ impl Limiter {
         calls.with(&extras, |calls| {
             self.set_clock()?;
             let outcomes = self.limiter.decide_many(calls).map_err(|error| exception::from_core(&error))?;
+            self.listeners.tell(&self.limiter)?;
             batch::decisions(outcomes, |decision| self.answer(decision))
         })
     }
@@ -145,11 +149,17 @@ impl Limiter {
             let mut waiting = Waiting::new(max_wait_us);
             self.set_clock()?;
             loop {
-                match waiting.step(&self.limiter, call).map_err(|error| exception::from_core(&error))? {
+                let step = waiting.step(&self.limiter, call);
+                self.listeners.tell(&self.limiter)?;
+                match step.map_err(|error| exception::from_core(&error))? {
                     WaitStep::Done(decision) => return Ok(self.answer(decision)),
                     // The exception that ends the wait is what the caller has to hear of, whatever becomes of the slot.
                     WaitStep::Sleep { us } => {
-                        wait::unless_given_up(|| self.pass_us(us), || drop(waiting.cancel(&self.limiter, call)))?;
+                        let give_up = || {
+                            drop(waiting.cancel(&self.limiter, call));
+                            self.listeners.forget();
+                        };
+                        wait::unless_given_up(|| self.pass_us(us), give_up)?;
                     }
                 }
             }
@@ -169,7 +179,21 @@ impl Limiter {
     }
 
     pub(crate) fn reset(&self, key: Key<'_>) -> PhpResult<()> {
-        key.with(|keys| self.limiter.reset(keys).map_err(|error| exception::from_core(&error)))
+        key.with(|keys| {
+            let outcome = self.limiter.reset(keys);
+            self.listeners.tell(&self.limiter)?;
+            outcome.map_err(|error| exception::from_core(&error))
+        })
+    }
+
+    /// Calls the listener for each decision from now on.
+    pub(crate) fn on_decision(&self, listener: Listener) -> PhpResult<()> {
+        self.listeners.add_to_decisions(listener, &self.limiter)
+    }
+
+    /// Calls the listener each time the store gives no answer, from now on.
+    pub(crate) fn on_store_error(&self, listener: Listener) -> PhpResult<()> {
+        self.listeners.add_to_store_errors(listener, &self.limiter)
     }
 }
 
@@ -177,7 +201,9 @@ impl Limiter {
     #[inline]
     fn decide(&self, call: Call<'_>) -> Answer {
         self.set_clock()?;
-        match self.limiter.decide(call) {
+        let outcome = self.limiter.decide(call);
+        self.listeners.tell(&self.limiter)?;
+        match outcome {
             Ok(decision) => Ok(self.answer(decision)),
             Err(error) => Err(exception::from_core(&error)),
         }

@@ -221,4 +221,43 @@ final class Limiter
     {
         throw new \LogicException('the extension ratelimit is not loaded');
     }
+
+    /**
+     * Calls `$listener` for each decision from now on, after those that were added before.
+     *
+     * ```php
+     * $limiter->onDecision(static function (Decision $decision, array $context): void {
+     *     $decision->allowed || error_log("{$context['policy']} refuses {$context['key']}");
+     * });
+     * ```
+     *
+     * It is called when the call is over, before it returns. What it throws becomes a warning (or a line of the error log
+     * where the application makes exceptions of warnings), and the call goes on. It may ask the same limiter: of what it
+     * asks itself, nothing is told.
+     *
+     * The context has `verb` (allow, peek, reserve, refund; a wait is told as what it asks), `policy` (the one that ruled),
+     * `key` (16 characters of the key's hash, keyed with the `secret` where there is one; never the key), `cost`, `store`
+     * (its kind), `duration` (seconds), `allowed`, `limit`, `remaining`, `retry_after` (null when it can never pass),
+     * `reset_after`, `delay`, `source` and `degraded`.
+     *
+     * @param callable(Decision, array<string, mixed>): mixed $listener
+     */
+    public function onDecision(callable $listener): void
+    {
+        throw new \LogicException('the extension ratelimit is not loaded');
+    }
+
+    /**
+     * Calls `$listener` each time the store gives no answer, from now on; {@see onDecision()} hears of what the failure rule
+     * makes of it. What is said there goes for this, too.
+     *
+     * The context has `verb` (also reset), `policy` (of several the first), `key`, `cost`, `store`, `duration`, `kind`
+     * (timeout, refused and so on) and `message`.
+     *
+     * @param callable(Exception\StoreUnavailable, array<string, mixed>): mixed $listener the exception is not thrown
+     */
+    public function onStoreError(callable $listener): void
+    {
+        throw new \LogicException('the extension ratelimit is not loaded');
+    }
 }
