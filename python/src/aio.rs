@@ -10,7 +10,7 @@ use crate::decision::Decision;
 use crate::error::{OrRaise as _, argument};
 use crate::key;
 use crate::limiter::Limiter;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mailbox, Telling};
 use crate::number::{Given, max_wait_us};
 use crate::store::Store;
 use crate::token_bucket::{self, TokenBucket};
@@ -26,7 +26,7 @@ use crate::wait::Waiting;
 pub(crate) fn begin_call<'py>(
     py: Python<'py>,
     mailbox: &Mailbox,
-    limiter: &Limiter,
+    limiter: &Bound<'py, Limiter>,
     verb: &str,
     key: &Bound<'py, PyAny>,
     cost: Given<'_, 'py>,
@@ -42,10 +42,11 @@ pub(crate) fn begin_call<'py>(
         _ => return Err(argument(ErrorKind::InvalidArgument, "verb", format!("is unknown: {verb:?}"))),
     };
     let call = OwnedCall::of(verb, key, cost, Extras::of(token, on_error)?)?;
-    let (now_us, asked, policies) = (limiter.clock().ask(py)?, limiter.asynchronous(), limiter.policies().clone());
-    let at_us = limiter.clock().told_us();
+    let given = limiter.get();
+    let (now_us, asked, policies) = (given.clock().ask(py)?, given.asynchronous(), given.policies().clone());
+    let at_us = given.clock().told_us();
     let work = async move { asked.decide(call.call(&call.key(), now_us)).await };
-    mailbox.begin(py, work, move |py, outcome| {
+    mailbox.begin(py, Telling::of(limiter)?, work, move |py, outcome| {
         let decision = outcome.or_raise()?;
         match verb {
             Verb::Refund => Ok(py.None()),
@@ -60,21 +61,22 @@ pub(crate) fn begin_call<'py>(
 pub(crate) fn begin_allow_many<'py>(
     py: Python<'py>,
     mailbox: &Mailbox,
-    limiter: &Limiter,
+    limiter: &Bound<'py, Limiter>,
     calls: &Bound<'py, PyAny>,
     on_error: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let extras = Extras::of(None, on_error)?;
-    let given = batch::given(calls)?;
-    let calls = given.iter().map(|given| given.own(extras)).collect::<PyResult<Vec<_>>>()?;
-    let (now_us, asked, policies) = (limiter.clock().ask(py)?, limiter.asynchronous(), limiter.policies().clone());
-    let at_us = limiter.clock().told_us();
+    let read = batch::given(calls)?;
+    let calls = read.iter().map(|given| given.own(extras)).collect::<PyResult<Vec<_>>>()?;
+    let given = limiter.get();
+    let (now_us, asked, policies) = (given.clock().ask(py)?, given.asynchronous(), given.policies().clone());
+    let at_us = given.clock().told_us();
     let work = async move {
         let keys: Vec<_> = calls.iter().map(OwnedCall::key).collect();
         let calls: Vec<_> = calls.iter().zip(&keys).map(|(call, key)| call.call(key, now_us)).collect();
         asked.decide_many(&calls).await
     };
-    mailbox.begin(py, work, move |py, outcomes| {
+    mailbox.begin(py, Telling::of(limiter)?, work, move |py, outcomes| {
         let decision = |decision| Decision::new(decision, &policies, at_us);
         object(py, batch::decisions(outcomes.or_raise()?, decision)?)
     })
@@ -85,12 +87,12 @@ pub(crate) fn begin_allow_many<'py>(
 pub(crate) fn begin_reset<'py>(
     py: Python<'py>,
     mailbox: &Mailbox,
-    limiter: &Limiter,
+    limiter: &Bound<'py, Limiter>,
     key: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (key, asked) = (key::Owned::of(key)?, limiter.asynchronous());
+    let (key, asked) = (key::Owned::of(key)?, limiter.get().asynchronous());
     let work = async move { asked.reset(key.read().keys()).await };
-    mailbox.begin(py, work, |py, outcome| outcome.or_raise().map(|()| py.None()))
+    mailbox.begin(py, Telling::of(limiter)?, work, |py, outcome| outcome.or_raise().map(|()| py.None()))
 }
 
 /// Begins `TokenBucket.allow`.
@@ -103,7 +105,7 @@ pub(crate) fn begin_take<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (key, asked) = (Box::<[u8]>::from(key::one(key)?), bucket.asynchronous());
     let work = async move { asked.allow(&key, 1).await };
-    mailbox.begin(py, work, |py, outcome| object(py, token_bucket::answer(&outcome.or_raise()?)))
+    mailbox.begin(py, None, work, |py, outcome| object(py, token_bucket::answer(&outcome.or_raise()?)))
 }
 
 /// Begins a step of a wait: (seconds to sleep before the next, the decision at the end).
@@ -113,9 +115,10 @@ pub(crate) fn begin_step<'py>(
     mailbox: &Mailbox,
     waiting: &Bound<'py, Waiting>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let telling = Telling::of(waiting.get().limiter(py))?;
     let work = waiting.get().step_later(py)?;
     let waiting = waiting.get().reading();
-    mailbox.begin(py, work, move |py, step| object(py, waiting.step(step)?))
+    mailbox.begin(py, telling, work, move |py, step| object(py, waiting.step(step)?))
 }
 
 /// Begins to give a wait up, and its slot back.
@@ -125,7 +128,9 @@ pub(crate) fn begin_cancel<'py>(
     mailbox: &Mailbox,
     waiting: &Bound<'py, Waiting>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    mailbox.begin(py, waiting.get().cancel_later(py)?, |py, outcome| outcome.or_raise().map(|()| py.None()))
+    let telling = Telling::of(waiting.get().limiter(py))?;
+    let work = waiting.get().cancel_later(py)?;
+    mailbox.begin(py, telling, work, |py, outcome| outcome.or_raise().map(|()| py.None()))
 }
 
 /// Begins a round trip: the seconds that it takes.
@@ -138,7 +143,7 @@ pub(crate) fn begin_ping<'py>(py: Python<'py>, mailbox: &Mailbox, store: &Store)
             None => store.ping(),
         }
     };
-    mailbox.begin(py, work, |py, outcome| object(py, outcome.or_raise()?.as_secs_f64()))
+    mailbox.begin(py, None, work, |py, outcome| object(py, outcome.or_raise()?.as_secs_f64()))
 }
 
 /// Any value as a Python object.

@@ -34,6 +34,8 @@ mod redis_client;
 
 mod metrics;
 
+mod events;
+
 mod clock;
 
 mod token_bucket;
@@ -61,6 +63,8 @@ mod _native {
     use crate::clock::ManualClock;
     #[pymodule_export]
     use crate::decision::{Decision, restore_decision};
+    #[pymodule_export]
+    use crate::events::{DecisionEvent, StoreErrorEvent};
     #[pymodule_export]
     use crate::limiter::Limiter;
     #[pymodule_export]

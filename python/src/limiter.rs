@@ -11,9 +11,11 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::batch;
 use crate::call::Extras;
 use crate::clock::Clock;
+use crate::core::events;
 use crate::core::{self, Call, ErrorKind, FailureRule, WaitStep, Waiting};
 use crate::decision::{Decision, Policies};
 use crate::error::OrRaise as _;
+use crate::events::Listeners;
 use crate::key;
 use crate::number::{self, Given, count, max_wait_us, type_name};
 use crate::policy::{self, Policy};
@@ -32,6 +34,11 @@ use crate::store;
 /// takes over from another, the new one first. A call is then charged under each, all or nothing, so that processes with
 /// either share their limits; drop the old one when all have had both for as long as the longest window. `clock` replaces the store's own clock: a
 /// `ManualClock`, or any object whose `now()` gives seconds since 1970; it is called before any lock is taken.
+///
+/// `on_decision` is called with a `DecisionEvent` for each decision and `on_store_error` with a `StoreErrorEvent` each time
+/// the store gives no answer: functions, or lists of them. They are called when the call is over and before it returns;
+/// what they raise goes to `sys.unraisablehook` and changes nothing. They may ask the same limiter: of what they ask
+/// themselves, nothing is told.
 ///
 /// Every verb takes a key, which is str or bytes, or with several policies also a dict of one key per policy's name. It
 /// raises `InvalidCost` unless `cost` is an int from 1 to 2147483647, and `StoreUnavailable` when the store fails and
@@ -54,15 +61,20 @@ pub(crate) struct Limiter {
     clock: Clock,
     /// Whether the store may make a caller wait.
     blocks: bool,
+    listeners: Option<Listeners>,
 }
 
 #[pymethods]
 impl Limiter {
     #[new]
     #[pyo3(
-        signature = (policies, store = None, *, on_error = "throw", share = Given(None), hash_keys = false, secret = None, clock = None),
-        text_signature = "(policies, store=None, *, on_error='throw', share=1, hash_keys=False, secret=None, clock=None)"
+        signature = (
+            policies, store = None, *, on_error = "throw", share = Given(None), hash_keys = false, secret = None,
+            clock = None, on_decision = None, on_store_error = None
+        ),
+        text_signature = "(policies, store=None, *, on_error='throw', share=1, hash_keys=False, secret=None, clock=None, on_decision=None, on_store_error=None)"
     )]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         policies: &Bound<'_, PyAny>,
         store: Option<&Bound<'_, PyAny>>,
@@ -71,6 +83,8 @@ impl Limiter {
         hash_keys: bool,
         secret: Option<&Bound<'_, PyAny>>,
         clock: Option<&Bound<'_, PyAny>>,
+        on_decision: Option<&Bound<'_, PyAny>>,
+        on_store_error: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let share = share.or(1, |value| count(ErrorKind::InvalidArgument, "share", &u32::MAX, value))?;
         let on_error: FailureRule = on_error.parse().or_raise()?;
@@ -86,7 +100,11 @@ impl Limiter {
         let store = store::named("store", store)?;
         let blocks = store.kind().blocks();
         let inner = Arc::new(builder.store(store).build().or_raise()?);
-        Ok(Self { policies: inner.policies().into(), inner, clock, blocks })
+        let listeners = Listeners::of(on_decision, on_store_error)?;
+        if listeners.is_some() {
+            events::record(&inner).or_raise()?;
+        }
+        Ok(Self { policies: inner.policies().into(), inner, clock, blocks, listeners })
     }
 
     /// Takes `cost` units of the budget of `key`, if they are there.
@@ -127,7 +145,7 @@ impl Limiter {
             Some(now_us) => calls.map(|call| call.at_us(now_us)).collect(),
             None => calls.collect(),
         };
-        let outcomes = self.run(py, || self.inner.decide_many(&calls)).or_raise()?;
+        let outcomes = self.run(py, || self.inner.decide_many(&calls))?.or_raise()?;
         batch::decisions(outcomes, |decision| self.decision(decision))
     }
 
@@ -229,7 +247,7 @@ impl Limiter {
 
     /// Forgets what `key` has used: its budget is whole again. Raises `StoreUnavailable`.
     fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
-        key::with(key, |keys| self.run(py, || self.inner.reset(keys)).or_raise())
+        key::with(key, |keys| self.run(py, || self.inner.reset(keys))?.or_raise())
     }
 
     /// Decorates a function, so that each call of it takes `cost` units first, or raises `LimitExceeded`.
@@ -279,6 +297,7 @@ impl Limiter {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.listeners.iter().try_for_each(|listeners| listeners.traverse(&visit))?;
         self.clock.traverse(&visit)
     }
 }
@@ -286,17 +305,17 @@ impl Limiter {
 impl Limiter {
     fn decide(&self, py: Python<'_>, call: Call<'_>) -> PyResult<Decision> {
         let call = self.dated(py, call)?;
-        self.run(py, || self.inner.decide(call)).or_raise().map(|decision| self.decision(decision))
+        self.run(py, || self.inner.decide(call))?.or_raise().map(|decision| self.decision(decision))
     }
 
     fn step(&self, py: Python<'_>, waiting: &mut Waiting, call: Call<'_>) -> PyResult<WaitStep> {
         let call = self.dated(py, call)?;
-        self.run(py, || waiting.step(&self.inner, call)).or_raise()
+        self.run(py, || waiting.step(&self.inner, call))?.or_raise()
     }
 
     fn cancel(&self, py: Python<'_>, waiting: &mut Waiting, call: Call<'_>) -> PyResult<()> {
         let call = self.dated(py, call)?;
-        self.run(py, || waiting.cancel(&self.inner, call)).or_raise()
+        self.run(py, || waiting.cancel(&self.inner, call))?.or_raise()
     }
 
     pub(crate) fn core(&self) -> &core::Limiter {
@@ -328,9 +347,17 @@ impl Limiter {
         })
     }
 
-    /// Asks the core, without the interpreter's lock where the answer may take its time.
-    pub(crate) fn run<R: Send>(&self, py: Python<'_>, ask: impl Send + FnOnce() -> R) -> R {
-        if self.blocks { py.detach(ask) } else { ask() }
+    /// Asks the core, without the interpreter's lock where the answer may take its time, and tells those who hear of it.
+    pub(crate) fn run<R: Send>(&self, py: Python<'_>, ask: impl Send + FnOnce() -> R) -> PyResult<R> {
+        let outcome = if self.blocks { py.detach(ask) } else { ask() };
+        if let Some(listeners) = &self.listeners {
+            listeners.tell(self, events::take(), self.clock.told_us(), None, py)?;
+        }
+        Ok(outcome)
+    }
+
+    pub(crate) fn listeners(&self) -> Option<&Listeners> {
+        self.listeners.as_ref()
     }
 }
 

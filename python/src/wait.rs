@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use crate::call::{Extras, OwnedCall, Verb};
 use crate::clock::Clock;
 use crate::core::clock::{Clock as _, us_to_seconds};
-use crate::core::{self, WaitStep, aio};
+use crate::core::{self, WaitStep, aio, events};
 use crate::decision::{Decision, Policies};
 use crate::error::OrRaise as _;
 use crate::limiter::Limiter;
@@ -61,7 +61,7 @@ impl Waiting {
         let step = limiter.run(py, || {
             let mut under_way = self.under_way.blocking_lock();
             under_way.as_mut().map(|waiting| waiting.step(limiter.core(), self.call.call(&self.call.key(), now_us)))
-        });
+        })?;
         self.reading().step(step)
     }
 
@@ -74,14 +74,19 @@ impl Waiting {
             let given_up = self.under_way.blocking_lock().take();
             let call = self.call.key();
             given_up.map_or(Ok(()), |mut waiting| waiting.cancel(limiter.core(), self.call.call(&call, now_us)))
-        });
+        })?;
         cancelled.or_raise()
     }
 
     /// `cancel` for a caller who cannot wait for it, nor hear of it.
     fn abandon(&self, py: Python<'_>) -> PyResult<()> {
         let work = self.cancel_later(py)?;
-        aio::spawn(async { drop(work.await) }).or_raise()
+        aio::spawn(async {
+            drop(work.await);
+            // Nobody is there any more to hear of it.
+            drop(events::take());
+        })
+        .or_raise()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -115,6 +120,11 @@ impl Waiting {
                 None => Ok(()),
             }
         })
+    }
+
+    /// Its limiter.
+    pub(crate) fn limiter<'py>(&self, py: Python<'py>) -> &Bound<'py, Limiter> {
+        self.limiter.bind(py)
     }
 
     /// What a step that was awaited is read with.

@@ -20,10 +20,12 @@ from .errors import (
 )
 from ._native import (
     Decision,
+    DecisionEvent,
     Limiter,
     ManualClock,
     Policy,
     Store,
+    StoreErrorEvent,
     StoreInfo,
     TokenBucket,
     __version__,
@@ -32,6 +34,7 @@ from ._native import (
 
 __all__ = [
     "Decision",
+    "DecisionEvent",
     "InvalidArgument",
     "InvalidCost",
     "InvalidPolicy",
@@ -42,6 +45,7 @@ __all__ = [
     "Policy",
     "RateLimitError",
     "Store",
+    "StoreErrorEvent",
     "StoreInfo",
     "StoreUnavailable",
     "TokenBucket",

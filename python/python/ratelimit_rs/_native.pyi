@@ -5,9 +5,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final, Literal, Protocol, TypeVar, final
 
+from .errors import StoreUnavailable
+
 __all__ = [
     "BucketState",
     "Decision",
+    "DecisionEvent",
     "Fail",
     "GlobalLimit",
     "Go",
@@ -25,6 +28,7 @@ __all__ = [
     "Return",
     "SHARED_KEY",
     "Store",
+    "StoreErrorEvent",
     "StoreInfo",
     "Ticket",
     "TokenBucket",
@@ -80,6 +84,78 @@ _RedisClient = _SingleClient | _ClusterClient
 
 class _Clock(Protocol):
     def now(self) -> float: ...
+
+@final
+class DecisionEvent:
+    """A decision has been made; what `on_decision` is called with."""
+
+    @property
+    def verb(self) -> Literal["allow", "peek", "reserve", "refund"]:
+        """What was asked. A wait is told as what it asks at each step."""
+    @property
+    def policy(self) -> str:
+        """The name of the policy that ruled."""
+    @property
+    def key(self) -> str:
+        """Whose budget: 16 characters of the key's hash, the same for each call on the key.
+
+        Keyed with the limiter's `secret` where there is one; without one an address can be found by trying all of them.
+        Never the key.
+        """
+    @property
+    def cost(self) -> int:
+        """Units."""
+    @property
+    def store(self) -> str:
+        """The kind of the limiter's store."""
+    @property
+    def duration(self) -> float:
+        """Seconds until the answer was there; for one of many calls, until all answers were."""
+    @property
+    def decision(self) -> Decision:
+        """The decision."""
+    def context(self) -> dict[str, Any]:
+        """All of it by name, for structured logs: the members of the event and the numbers of the decision.
+
+        A `retry_after` of None is never.
+        """
+
+@final
+class StoreErrorEvent:
+    """A store has given no usable answer; what `on_store_error` is called with.
+
+    Unless the failure rule is `throw`, a `DecisionEvent` follows.
+    """
+
+    @property
+    def verb(self) -> Literal["allow", "peek", "reserve", "refund", "reset"]:
+        """What was asked."""
+    @property
+    def policy(self) -> str:
+        """The name of the limiter's policy; of several the first."""
+    @property
+    def key(self) -> str:
+        """Whose budget, as for a decision. Never the key."""
+    @property
+    def cost(self) -> int:
+        """Units; 0 for `reset`."""
+    @property
+    def store(self) -> str:
+        """The kind of the limiter's store."""
+    @property
+    def duration(self) -> float:
+        """Seconds until the failure was there."""
+    @property
+    def kind(self) -> str:
+        """What went wrong, in a word: `timeout`, `refused` and so on."""
+    @property
+    def error(self) -> StoreUnavailable:
+        """What went wrong: an exception that is not raised."""
+    def context(self) -> dict[str, Any]:
+        """All of it by name, for structured logs; `error` as its sentence."""
+
+_OnDecision = Callable[[DecisionEvent], Any] | Iterable[Callable[[DecisionEvent], Any]]
+_OnStoreError = Callable[[StoreErrorEvent], Any] | Iterable[Callable[[StoreErrorEvent], Any]]
 
 def metrics() -> str:
     """All metrics as Prometheus text: calls let pass and refused by policy and source, errors of the store by kind, how
@@ -370,6 +446,11 @@ class Limiter:
     either share their limits; drop the old one when all have had both for as long as the longest window. `clock` replaces the store's own clock: a
     `ManualClock`, or any object whose `now()` gives seconds since 1970; it is called before any lock is taken.
 
+    `on_decision` is called with a `DecisionEvent` for each decision and `on_store_error` with a `StoreErrorEvent` each time
+    the store gives no answer: functions, or lists of them. They are called when the call is over and before it returns;
+    what they raise goes to `sys.unraisablehook` and changes nothing. They may ask the same limiter: of what they ask
+    themselves, nothing is told.
+
     Every verb takes a key, which is str or bytes, or with several policies also a dict of one key per policy's name. It
     raises `InvalidCost` unless `cost` is an int from 1 to 2147483647, and `StoreUnavailable` when the store fails and
     `on_error` is `throw`. With a `token` (str or bytes) a call may be sent again, as after a time-out: what a call with
@@ -390,6 +471,8 @@ class Limiter:
         hash_keys: bool = False,
         secret: None | _Secret = None,
         clock: None | _Clock = None,
+        on_decision: None | _OnDecision = None,
+        on_store_error: None | _OnStoreError = None,
     ) -> Limiter: ...
     def allow(
         self, key: _Key, cost: int = 1, *, token: None | str | bytes = None, on_error: None | _FailureRule = None

@@ -40,7 +40,18 @@ from ._native import (
 )
 
 if TYPE_CHECKING:
-    from ._native import Decision, Policy, Store, _Clock, _FailureRule, _Key, _RedisClient, _Secret
+    from ._native import (
+        Decision,
+        Policy,
+        Store,
+        _Clock,
+        _FailureRule,
+        _Key,
+        _OnDecision,
+        _OnStoreError,
+        _RedisClient,
+        _Secret,
+    )
 
 __all__ = ["Limiter", "TokenBucket", "ping"]
 
@@ -51,7 +62,8 @@ class Limiter:
     """`ratelimit_rs.Limiter`, its verbs awaited: same arguments, same decisions, same exceptions.
 
     May be used from several event loops, in any threads, and after `os.fork()`. A memory store, which nobody has to wait
-    for, is asked at once.
+    for, is asked at once. `on_decision` and `on_store_error` are plain functions; they are called in the thread of the
+    event loop, in a copy of the context of the task that asked, also when it has been cancelled since.
     """
 
     __slots__ = ("_blocks", "_limiter")
@@ -66,9 +78,19 @@ class Limiter:
         hash_keys: bool = False,
         secret: None | _Secret = None,
         clock: None | _Clock = None,
+        on_decision: None | _OnDecision = None,
+        on_store_error: None | _OnStoreError = None,
     ) -> None:
         self._limiter = _native.Limiter(
-            policies, store, on_error=on_error, share=share, hash_keys=hash_keys, secret=secret, clock=clock
+            policies,
+            store,
+            on_error=on_error,
+            share=share,
+            hash_keys=hash_keys,
+            secret=secret,
+            clock=clock,
+            on_decision=on_decision,
+            on_store_error=on_store_error,
         )
         self._blocks = self._limiter._blocks
 
