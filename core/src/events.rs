@@ -51,6 +51,11 @@ use crate::store::{Action, StoreKind};
 pub use fingerprint::Fingerprint;
 pub use recorder::{Recorded, record, take};
 
+/// The examples of the page on events.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/events.md")]
+struct Page;
+
 /// Hears of decisions.
 pub type DecisionCallback = Arc<dyn Fn(&DecisionEvent<'_>) + Send + Sync>;
 
