@@ -8,7 +8,7 @@
         Policy.parse("100/m"), on_decision=telemetry.on_decision, on_store_error=telemetry.on_store_error
     )
 
-Needs `opentelemetry-api` (`pip install ratelimit_rs[opentelemetry]`); what is recorded goes where the program's SDK says.
+Needs `opentelemetry-api` (`pip install 'ratelimit_rs[opentelemetry]'`); what is recorded goes where the program's SDK says.
 
 | metric | |
 |---|---|
@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING
 
 try:
     from opentelemetry import metrics, trace
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
-        "ratelimit_rs.opentelemetry needs opentelemetry-api: pip install ratelimit_rs[opentelemetry]"
-    ) from error
+        "ratelimit_rs.opentelemetry needs opentelemetry-api: pip install 'ratelimit_rs[opentelemetry]'"
+    ) from _error
 
 if TYPE_CHECKING:
     from ._native import DecisionEvent, StoreErrorEvent
