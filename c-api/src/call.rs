@@ -185,7 +185,7 @@ impl Call {
             question = question.token(slice!(token, token_len)?);
         }
         if !on_error.is_null() {
-            question = question.on_error(limiter::rule(shared!(on_error)?)?);
+            question = question.on_error(limiter::rule(*shared!(on_error)?)?);
         }
         Ok(question)
     }

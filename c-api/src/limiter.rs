@@ -68,15 +68,15 @@ const RULES: [(OnError, FailureRule); 4] = [
 ];
 
 /// The rule that C has named by whatever number.
-pub(crate) fn rule(on_error: &MaybeUninit<OnError>) -> Result<FailureRule> {
-    let number = ffi::number(on_error);
+pub(crate) fn rule(on_error: MaybeUninit<OnError>) -> Result<FailureRule> {
+    let number = ffi::number(&on_error);
     let rule = RULES.iter().find(|(on_error, _)| *on_error as u32 == number);
     rule.map(|(_, rule)| *rule).ok_or_else(|| invalid("on_error", format!("must be one of rl_on_error, got {number}")))
 }
 
 impl LimiterOptions {
     fn apply(&self, builder: LimiterBuilder) -> Result<LimiterBuilder> {
-        let builder = builder.on_error(rule(&self.on_error)?);
+        let builder = builder.on_error(rule(self.on_error)?);
         let builder = builder.share(self.share.max(1)).hash_keys(ffi::flag(&self.hash_keys));
         let secret = optional_bytes!(self.secret);
         if self.secrets.is_null() {

@@ -46,7 +46,7 @@ pub(crate) fn begin_call<'py>(
     let (now_us, asked, policies) = (given.clock().ask(py)?, given.asynchronous(), given.policies().clone());
     let at_us = given.clock().told_us();
     let work = async move { asked.decide(call.call(&call.key(), now_us)).await };
-    mailbox.begin(py, Telling::of(limiter)?, work, move |py, outcome| {
+    mailbox.begin_told(py, Telling::of(limiter)?, work, move |py, outcome| {
         let decision = outcome.or_raise()?;
         match verb {
             Verb::Refund => Ok(py.None()),
@@ -76,7 +76,7 @@ pub(crate) fn begin_allow_many<'py>(
         let calls: Vec<_> = calls.iter().zip(&keys).map(|(call, key)| call.call(key, now_us)).collect();
         asked.decide_many(&calls).await
     };
-    mailbox.begin(py, Telling::of(limiter)?, work, move |py, outcomes| {
+    mailbox.begin_told(py, Telling::of(limiter)?, work, move |py, outcomes| {
         let decision = |decision| Decision::new(decision, &policies, at_us);
         object(py, batch::decisions(outcomes.or_raise()?, decision)?)
     })
@@ -92,7 +92,7 @@ pub(crate) fn begin_reset<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (key, asked) = (key::Owned::of(key)?, limiter.get().asynchronous());
     let work = async move { asked.reset(key.read().keys()).await };
-    mailbox.begin(py, Telling::of(limiter)?, work, |py, outcome| outcome.or_raise().map(|()| py.None()))
+    mailbox.begin_told(py, Telling::of(limiter)?, work, |py, outcome| outcome.or_raise().map(|()| py.None()))
 }
 
 /// Begins `TokenBucket.allow`.
@@ -105,7 +105,7 @@ pub(crate) fn begin_take<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (key, asked) = (Box::<[u8]>::from(key::one(key)?), bucket.asynchronous());
     let work = async move { asked.allow(&key, 1).await };
-    mailbox.begin(py, None, work, |py, outcome| object(py, token_bucket::answer(&outcome.or_raise()?)))
+    mailbox.begin(py, work, |py, outcome| object(py, token_bucket::answer(&outcome.or_raise()?)))
 }
 
 /// Begins a step of a wait: (seconds to sleep before the next, the decision at the end).
@@ -118,7 +118,7 @@ pub(crate) fn begin_step<'py>(
     let telling = Telling::of(waiting.get().limiter(py))?;
     let work = waiting.get().step_later(py)?;
     let waiting = waiting.get().reading();
-    mailbox.begin(py, telling, work, move |py, step| object(py, waiting.step(step)?))
+    mailbox.begin_told(py, telling, work, move |py, step| object(py, waiting.step(step)?))
 }
 
 /// Begins to give a wait up, and its slot back.
@@ -130,7 +130,7 @@ pub(crate) fn begin_cancel<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let telling = Telling::of(waiting.get().limiter(py))?;
     let work = waiting.get().cancel_later(py)?;
-    mailbox.begin(py, telling, work, |py, outcome| outcome.or_raise().map(|()| py.None()))
+    mailbox.begin_told(py, telling, work, |py, outcome| outcome.or_raise().map(|()| py.None()))
 }
 
 /// Begins a round trip: the seconds that it takes.
@@ -143,7 +143,7 @@ pub(crate) fn begin_ping<'py>(py: Python<'py>, mailbox: &Mailbox, store: &Store)
             None => store.ping(),
         }
     };
-    mailbox.begin(py, None, work, |py, outcome| object(py, outcome.or_raise()?.as_secs_f64()))
+    mailbox.begin(py, work, |py, outcome| object(py, outcome.or_raise()?.as_secs_f64()))
 }
 
 /// Any value as a Python object.

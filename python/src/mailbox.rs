@@ -118,8 +118,18 @@ impl Mailbox {
 impl Mailbox {
     /// Begins work on the runtime of this process. The future that is returned gets what `read` makes of its outcome.
     ///
-    /// The work goes on when the future is cancelled; its outcome is only told then, to those who hear of the limiter.
+    /// The work goes on when the future is cancelled; nobody hears of its outcome then.
     pub(crate) fn begin<'py, R: Send + 'static>(
+        &self,
+        py: Python<'py>,
+        work: impl Future<Output = R> + Send + 'static,
+        read: impl FnOnce(Python<'_>, R) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.begin_told(py, None, work, read)
+    }
+
+    /// [`begin`](Self::begin) for a call that may be told, which it is also when the future is cancelled.
+    pub(crate) fn begin_told<'py, R: Send + 'static>(
         &self,
         py: Python<'py>,
         telling: Option<Telling>,

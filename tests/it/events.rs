@@ -102,6 +102,26 @@ fn each_decision_is_told_with_its_numbers_and_never_with_the_key() {
 }
 
 #[test]
+fn a_key_is_told_as_one_while_secrets_take_over_and_a_call_as_one_decision() {
+    let server = RedisServer::start();
+    let told = |secrets: &[&str], token: Option<&[u8]>| {
+        let secrets: Vec<_> = secrets.iter().map(|secret| secret.as_bytes()).collect();
+        let (limiter, heard) = heard(on(&server.dsn(), three("told")).hash_keys(true).secrets(secrets));
+        let call = Call::allow(KEY, 1);
+        limiter.decide(token.map_or(call, |token| call.token(token))).expect("a decision");
+        match taken(&heard).as_slice() {
+            [Recorded::Decision { asked, decision, .. }] => (asked.key, decision.remaining()),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (old, _) = told(&["old"], None);
+    // In one step, and with a token in two.
+    assert_eq!(told(&["new", "old"], None), (old, 1));
+    assert_eq!(told(&["new", "old"], Some(b"token")), (old, 0));
+    assert_ne!(told(&["new"], None).0, old);
+}
+
+#[test]
 fn a_stopped_server_is_told_as_an_error_and_then_what_the_rule_has_made_of_it() {
     let mut server = RedisServer::start();
     let builder = on(&format!("{}?timeout=0.1&connect_timeout=0.1", server.dsn()), three("told"));
@@ -232,9 +252,12 @@ fn a_limiter_has_one_callback_of_each_kind_and_may_get_it_late() {
     assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::InvalidArgument, "on_decision is set already"));
 }
 
-/// Keeps the level and the fields of each event of the target.
+/// An event of `tracing`: its level and its fields.
+type Traced = (tracing::Level, Vec<(&'static str, String)>);
+
+/// Keeps the events of the target.
 #[derive(Default)]
-struct Collector(Mutex<Vec<(tracing::Level, Vec<(&'static str, String)>)>>);
+struct Collector(Mutex<Vec<Traced>>);
 
 impl tracing::Subscriber for Collector {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
