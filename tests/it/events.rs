@@ -20,7 +20,7 @@ fn three(name: &str) -> Policy {
 }
 
 fn nobody() -> String {
-    format!("redis://127.0.0.1:{}?timeout=0.1&connect_timeout=0.1", free_port())
+    format!("redis://127.0.0.1:{}?timeout=5&connect_timeout=5", free_port())
 }
 
 /// A limiter whose events are kept, by callbacks as a program has them.
@@ -124,7 +124,7 @@ fn a_key_is_told_as_one_while_secrets_take_over_and_a_call_as_one_decision() {
 #[test]
 fn a_stopped_server_is_told_as_an_error_and_then_what_the_rule_has_made_of_it() {
     let mut server = RedisServer::start();
-    let builder = on(&format!("{}?timeout=0.1&connect_timeout=0.1", server.dsn()), three("told"));
+    let builder = on(&format!("{}?timeout=5&connect_timeout=5", server.dsn()), three("told"));
     let (limiter, heard) = heard(builder.on_error(FailureRule::Open));
     server.stop();
     assert_eq!(limiter.allow(KEY, 1).expect("a decision").source(), Source::FailOpen);
@@ -150,7 +150,7 @@ fn a_stopped_server_is_told_as_an_error_and_then_what_the_rule_has_made_of_it() 
 #[test]
 fn awaited_calls_are_told_too() {
     let mut server = RedisServer::start();
-    let builder = on(&format!("{}?timeout=1&connect_timeout=1", server.dsn()), three("told"));
+    let builder = on(&format!("{}?timeout=5&connect_timeout=5", server.dsn()), three("told"));
     let (limiter, heard) = heard(builder.on_error(FailureRule::Closed));
     let limiter = aio::Limiter::new(limiter);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -83,7 +83,7 @@ fn wrong_arguments_and_the_throw_rule_stay_errors() {
 #[test]
 fn a_call_may_have_a_rule_of_its_own_while_the_server_is_stopped() {
     let mut server = RedisServer::start();
-    let limiter = limiter(&format!("{}{TIMEOUTS}", server.dsn()), FailureRule::Throw);
+    let limiter = limiter(&format!("{}?timeout=5&connect_timeout=5", server.dsn()), FailureRule::Throw);
     let asked = |rule| limiter.decide(Call::allow("own-rule", 1).on_error(rule));
     // As long as the server answers there is nothing to rule.
     assert_eq!(asked(FailureRule::Closed).expect("a decision").source(), Source::Store);
@@ -104,7 +104,7 @@ fn a_call_may_have_a_rule_of_its_own_while_the_server_is_stopped() {
     }
     limiter.decide(Call::refund("own-rule", 1).on_error(FailureRule::Open)).expect("it is dropped");
     let strict = Limiter::builder(Policy::token_bucket(10, 1.0, 3600.0).expect("a policy"));
-    let strict = strict.store(store::open(&format!("{}{TIMEOUTS}", server.dsn())).expect("a store"));
+    let strict = strict.store(store::open(&format!("{}?timeout=5&connect_timeout=5", server.dsn())).expect("a store"));
     let strict = strict.on_error(FailureRule::Open).build().expect("a limiter");
     assert!(strict.decide(Call::allow("own-rule", 1).on_error(FailureRule::Throw)).is_err());
 }
