@@ -416,6 +416,11 @@ typedef struct {
    * Bytes at `token`.
    */
   size_t token_len;
+  /**
+   * What to answer when the store gives no usable answer to this call, in place of what the limiter's options say;
+   * `NULL`: as they say. `RL_VERB_RESET` has no use for it.
+   */
+  const rl_on_error *on_error;
 } rl_call;
 
 /**
@@ -555,6 +560,94 @@ typedef struct {
    */
   const char *value;
 } rl_header;
+
+/**
+ * A decision has been made. The texts are valid until the callback returns.
+ */
+typedef struct {
+  /**
+   * What was asked. A wait is told as what it asks at each step: `RL_VERB_RESERVE` where its policies hand out slots,
+   * else `RL_VERB_ALLOW`.
+   */
+  rl_verb verb;
+  /**
+   * Units.
+   */
+  uint64_t cost;
+  /**
+   * The name of the policy that ruled.
+   */
+  const char *policy;
+  /**
+   * Whose budget: 16 characters of the key's hash, the same for each call on the key. With a `secret` it is a keyed
+   * hash; without one an address can be found by trying all of them. Never the key.
+   */
+  const char *key;
+  /**
+   * The kind of the limiter's store: `memory`, `shared`, `redis`, `sentinel` or `cluster`.
+   */
+  const char *store;
+  /**
+   * How long it took until the answer was there; for one of many calls, until all answers were.
+   */
+  uint64_t duration_us;
+  /**
+   * The decision over all policies.
+   */
+  rl_decision decision;
+} rl_decision_event;
+
+/**
+ * Hears of decisions. Called on the thread of the call, before the call returns, and from several threads at once where
+ * they share the limiter. It may ask the same limiter: of what it asks itself, nothing is told. It must not throw and not
+ * leave by a jump.
+ */
+typedef void (*rl_on_decision)(const rl_decision_event *event, void *user_data);
+
+/**
+ * A store has given no usable answer. Unless the failure rule is `RL_ON_ERROR_THROW`, an event of a decision follows. The
+ * texts are valid until the callback returns.
+ */
+typedef struct {
+  /**
+   * What was asked, as in `rl_decision_event`, or `RL_VERB_RESET`.
+   */
+  rl_verb verb;
+  /**
+   * Units; 0 for `RL_VERB_RESET`.
+   */
+  uint64_t cost;
+  /**
+   * The name of the limiter's policy; of several the first.
+   */
+  const char *policy;
+  /**
+   * As in `rl_decision_event`.
+   */
+  const char *key;
+  /**
+   * As in `rl_decision_event`.
+   */
+  const char *store;
+  /**
+   * How long it took until the failure was there.
+   */
+  uint64_t duration_us;
+  /**
+   * What went wrong, in a word: `timeout`, `refused`, `readonly`, `loading`, `busy`, `noperm`, `oom`, `wrongtype`,
+   * `protocol` or `closed`.
+   */
+  const char *kind;
+  /**
+   * What went wrong, as a sentence. It holds no key and no password.
+   */
+  const char *message;
+} rl_store_error_event;
+
+/**
+ * Hears of stores that gave no usable answer. What is said of `rl_on_decision` goes for it, too.
+ */
+typedef void (*rl_on_store_error)(const rl_store_error_event *event, void *user_data);
 
 #ifdef __cplusplus
 extern "C" {
@@ -845,7 +938,7 @@ rl_status rl_reset(rl_limiter *limiter, const uint8_t *key, size_t key_len);
 
 /**
  * Answers one call that has more to say than the functions for each verb take: a key per policy, an idempotency token,
- * an instant of its own, or a decision per policy wanted back.
+ * an instant or a failure rule of its own, or a decision per policy wanted back.
  *
  * ```c
  * rl_decision decision, each[2];
@@ -1270,6 +1363,30 @@ void rl_ticket_free(rl_ticket *ticket);
  */
 size_t rl_metrics(char *buf,
                   size_t len);
+
+/**
+ * Has a function called for each decision of the limiter from now on. Best right after `rl_limiter_new`, before anybody
+ * asks it.
+ *
+ * @param callback   The function.
+ * @param user_data  Given to it as it is. Must be good for as long as there is the limiter, from any thread that uses it.
+ * @return `RL_ERR_INVALID_ARGUMENT` when the limiter has such a function already.
+ */
+rl_status rl_limiter_set_on_decision(rl_limiter *limiter,
+                                     rl_on_decision callback,
+                                     void *user_data);
+
+/**
+ * Has a function called each time the limiter's store gives no usable answer, from now on. Best right after
+ * `rl_limiter_new`, before anybody asks it.
+ *
+ * @param callback   The function.
+ * @param user_data  As for `rl_limiter_set_on_decision`.
+ * @return `RL_ERR_INVALID_ARGUMENT` when the limiter has such a function already.
+ */
+rl_status rl_limiter_set_on_store_error(rl_limiter *limiter,
+                                        rl_on_store_error callback,
+                                        void *user_data);
 
 /**
  * The version of the library that runs, such as `0.1.0`. Valid for ever.

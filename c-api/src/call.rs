@@ -8,7 +8,7 @@ use ratelimit_core::{Call as Core, Keys, Result};
 use crate::decision::Decision;
 use crate::error::Status;
 use crate::ffi::{self, invalid};
-use crate::limiter::Limiter;
+use crate::limiter::{self, Limiter, OnError};
 use crate::panic::boundary;
 
 /// What can be asked of a limiter. What each does is said at the function of its name.
@@ -80,10 +80,13 @@ pub struct Call {
     pub token: *const u8,
     /// Bytes at `token`.
     pub token_len: usize,
+    /// What to answer when the store gives no usable answer to this call, in place of what the limiter's options say;
+    /// `NULL`: as they say. `RL_VERB_RESET` has no use for it.
+    pub on_error: *const MaybeUninit<OnError>,
 }
 
 /// Answers one call that has more to say than the functions for each verb take: a key per policy, an idempotency token,
-/// an instant of its own, or a decision per policy wanted back.
+/// an instant or a failure rule of its own, or a decision per policy wanted back.
 ///
 /// ```c
 /// rl_decision decision, each[2];
@@ -165,7 +168,7 @@ impl Call {
     }
 
     fn question<'a>(&'a self, verb: Verb, keys: Keys<'a>) -> Result<Core<'a>> {
-        let &Self { cost, max_wait_us, now_us, token, token_len, .. } = self;
+        let &Self { cost, max_wait_us, now_us, token, token_len, on_error, .. } = self;
         if verb == Verb::Wait && now_us != 0 {
             return Err(invalid("now_us", format!("must be 0 for a wait, which sleeps, got {now_us}")));
         }
@@ -180,6 +183,9 @@ impl Call {
         }
         if !(token.is_null() && token_len == 0) {
             question = question.token(slice!(token, token_len)?);
+        }
+        if !on_error.is_null() {
+            question = question.on_error(limiter::rule(*shared!(on_error)?)?);
         }
         Ok(question)
     }

@@ -4,7 +4,7 @@
 //! themselves read as plain Rust. What they rely on is what the header asks of its users: a pointer is either `NULL`
 //! or points to what its type says, and stays so until the function returns.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_void};
 use std::mem::MaybeUninit;
 
 use ratelimit_core::{Error, ErrorKind, Result};
@@ -220,6 +220,22 @@ pub(crate) fn number<T>(value: &MaybeUninit<T>) -> u32 {
 pub(crate) fn flag(value: &MaybeUninit<bool>) -> bool {
     // SAFETY: a bool is one byte, any byte is a u8, and C has written the memory.
     unsafe { value.as_ptr().cast::<u8>().read() != 0 }
+}
+
+/// What a program wants to have back in its callbacks.
+pub(crate) struct UserData(pub(crate) *mut c_void);
+
+// SAFETY: the pointer is only handed back; the header asks that it is good in every thread that uses the limiter.
+unsafe impl Send for UserData {}
+// SAFETY: as above.
+unsafe impl Sync for UserData {}
+
+impl UserData {
+    /// Calls a function of C about an event.
+    pub(crate) fn call<E>(&self, callback: unsafe extern "C" fn(*const E, *mut c_void), event: &E) {
+        // SAFETY: the header asks for a function of this type that returns; the event is alive until then.
+        unsafe { callback(event, self.0) }
+    }
 }
 
 /// An error about an argument.

@@ -41,6 +41,8 @@ pub mod governor;
 
 pub mod metrics;
 
+pub mod events;
+
 pub mod version;
 
 mod panic;

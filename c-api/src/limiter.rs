@@ -67,13 +67,17 @@ const RULES: [(OnError, FailureRule); 4] = [
     (OnError::Local, FailureRule::Local),
 ];
 
+/// The rule that C has named by whatever number.
+pub(crate) fn rule(on_error: MaybeUninit<OnError>) -> Result<FailureRule> {
+    let number = ffi::number(&on_error);
+    let rule = RULES.iter().find(|(on_error, _)| *on_error as u32 == number);
+    rule.map(|(_, rule)| *rule).ok_or_else(|| invalid("on_error", format!("must be one of rl_on_error, got {number}")))
+}
+
 impl LimiterOptions {
     fn apply(&self, builder: LimiterBuilder) -> Result<LimiterBuilder> {
-        let number = ffi::number(&self.on_error);
-        let Some(&(_, rule)) = RULES.iter().find(|(on_error, _)| *on_error as u32 == number) else {
-            return Err(invalid("on_error", format!("must be one of rl_on_error, got {number}")));
-        };
-        let builder = builder.on_error(rule).share(self.share.max(1)).hash_keys(ffi::flag(&self.hash_keys));
+        let builder = builder.on_error(rule(self.on_error)?);
+        let builder = builder.share(self.share.max(1)).hash_keys(ffi::flag(&self.hash_keys));
         let secret = optional_bytes!(self.secret);
         if self.secrets.is_null() {
             return Ok(match secret {

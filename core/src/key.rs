@@ -116,7 +116,7 @@ impl KeyStyle {
         }
     }
 
-    fn digest(&self, key: &[u8]) -> [u8; 32] {
+    pub(crate) fn digest(&self, key: &[u8]) -> [u8; 32] {
         match &self.secret {
             None => Sha256::digest(key).into(),
             Some(secret) => {

@@ -57,6 +57,8 @@ pub mod resilience;
 
 pub mod metrics;
 
+pub mod events;
+
 mod key;
 
 mod process;

@@ -9,6 +9,8 @@ mod builder;
 
 mod call;
 
+mod observed;
+
 mod prepared;
 
 mod rotation;
@@ -18,6 +20,7 @@ mod wait;
 use std::fmt;
 use std::sync::Arc;
 
+use once_cell::race::OnceBox;
 use smallvec::SmallVec;
 
 pub use builder::{LimiterBuilder, Policies};
@@ -25,11 +28,12 @@ pub use call::{Call, Keys};
 pub(crate) use rotation::{folded, position};
 pub use wait::{WaitStep, Waiting};
 
-use self::prepared::Prepared;
+use self::prepared::{Manner, Prepared};
 use crate::algorithm::MAX_UNITS;
 use crate::clock::{Clock, MAX_INSTANT_US, SystemClock};
 use crate::decision::{Decision, Source};
 use crate::error::{Error, ErrorKind, Result};
+use crate::events::Listeners;
 use crate::key::{self, KeySpace, KeyStyle, StoredKey};
 use crate::metrics::{self, PolicyCounters};
 use crate::policy::Policy;
@@ -55,6 +59,8 @@ pub struct Limiter {
     fallback: Fallback,
     /// Per policy, where its decisions are counted.
     counters: SmallVec<[PolicyCounters; 1]>,
+    /// Who hears of its decisions; empty as long as nobody does.
+    listeners: OnceBox<Listeners>,
 }
 
 impl Limiter {
@@ -129,8 +135,8 @@ impl Limiter {
     /// Answers one [`Call`].
     pub fn decide(&self, call: Call<'_>) -> Result<Decision> {
         // The common call is spared the lists of the others.
-        if let ([policy], [space], Keys::One(key), None, []) =
-            (self.policies.as_slice(), self.spaces.as_slice(), call.keys, call.token, &*self.newer)
+        if let ([policy], [space], Keys::One(key), None, [], false) =
+            (self.policies.as_slice(), self.spaces.as_slice(), call.keys, call.token, &*self.newer, self.is_observed())
         {
             let cost = valid_cost(call.cost)?;
             if let Action::Reserve { .. } = call.action {
@@ -146,7 +152,7 @@ impl Limiter {
             // Spared the list of verdicts, too.
             return match self.store.decide_one(&operation) {
                 Ok(verdict) => Ok(self.counted(&operation, Decision::new(verdict, policy.limit(), 0, Source::Store))),
-                Err(error) => self.fall_back(error, &operation),
+                Err(error) => self.fall_back(error, &operation, self.manner(&call)),
             };
         }
         let prepared = self.prepare(&call)?;
@@ -156,36 +162,39 @@ impl Limiter {
     fn answer(&self, prepared: &Prepared, charges: &[Charge<'_>]) -> Result<Decision> {
         let operation = prepared.operation(charges);
         match self.steps(prepared, charges) {
-            None => self.carry_out(&operation),
-            Some(steps) => self.carry_out_in_steps(&operation, &steps),
+            None => self.carry_out(&operation, prepared.manner()),
+            Some(steps) => self.carry_out_in_steps(&operation, &steps, prepared.manner()),
         }
     }
 
-    fn carry_out(&self, operation: &Operation<'_>) -> Result<Decision> {
+    fn carry_out(&self, operation: &Operation<'_>, manner: Manner) -> Result<Decision> {
         match self.store.refusal(operation) {
-            Some(verdicts) => Ok(self.counted(operation, self.decision(operation, verdicts, Source::DenyCache))),
-            None => self.settle(self.store.decide(operation), operation),
+            Some(verdicts) => {
+                Ok(self.concluded(operation, self.decision(operation, verdicts, Source::DenyCache), manner))
+            }
+            None => self.settle(self.store.decide(operation), operation, manner),
         }
     }
 
     /// The store's verdicts as a decision, or what the failure rule says in their place.
-    fn settle(&self, outcome: Result<Verdicts>, operation: &Operation<'_>) -> Result<Decision> {
+    fn settle(&self, outcome: Result<Verdicts>, operation: &Operation<'_>, manner: Manner) -> Result<Decision> {
         match outcome {
-            Ok(verdicts) => Ok(self.counted(operation, self.decision(operation, verdicts, Source::Store))),
-            Err(error) => self.fall_back(error, operation),
+            Ok(verdicts) => Ok(self.concluded(operation, self.decision(operation, verdicts, Source::Store), manner)),
+            Err(error) => self.fall_back(error, operation, manner),
         }
     }
 
     #[cold]
-    fn fall_back(&self, error: Error, operation: &Operation<'_>) -> Result<Decision> {
+    fn fall_back(&self, error: Error, operation: &Operation<'_>, manner: Manner) -> Result<Decision> {
         if let Some(kind) = error.store_kind() {
             metrics::count_error(kind);
         }
-        let decision = self.fallback.decide(error, &self.policies, operation)?;
+        self.tell_store_error(operation, &error, manner);
+        let decision = self.fallback.decide(manner.on_error, error, &self.policies, operation)?;
         if operation.action == Action::Refund && decision.source() != Source::Local {
             metrics::count_dropped_refund();
         }
-        Ok(self.counted(operation, decision))
+        Ok(self.concluded(operation, decision, manner))
     }
 
     /// A decision that takes something is counted under the policy that ruled.
@@ -201,7 +210,9 @@ impl Limiter {
 
     /// Forgets what `key` has used: its budget is whole again.
     pub fn reset<'a>(&self, keys: impl Into<Keys<'a>>) -> Result<()> {
-        self.all_keys(&keys.into())?.iter().try_for_each(|key| self.store.reset(key))
+        let (keys, started) = (self.all_keys(&keys.into())?, self.started());
+        let outcome = keys.iter().try_for_each(|key| self.store.reset(key));
+        outcome.inspect_err(|error| self.tell_reset_error(&keys, error, started))
     }
 
     /// Forgets what a call with a token took, so that the token is as good as new.

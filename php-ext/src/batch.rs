@@ -7,6 +7,7 @@ use ext_php_rs::flags::DataType;
 use ext_php_rs::types::{ZendClassObject, ZendHashTable, Zval};
 use ratelimit_core::{self as core, Call, Error, ErrorKind};
 
+use crate::call::Extras;
 use crate::convert::{Integer, shown, wrong_type};
 use crate::decision::Decision;
 use crate::key::{self, Key};
@@ -17,8 +18,8 @@ use crate::{engine, exception};
 pub(crate) struct Calls(PhpResult<Vec<(Zval, Option<Zval>)>>);
 
 impl Calls {
-    /// Calls with the calls as the core takes them.
-    pub(crate) fn with<R>(self, decide: impl FnOnce(&[Call<'_>]) -> PhpResult<R>) -> PhpResult<R> {
+    /// Calls with the calls as the core takes them, each with what all of them have.
+    pub(crate) fn with<R>(self, extras: &Extras<'_>, decide: impl FnOnce(&[Call<'_>]) -> PhpResult<R>) -> PhpResult<R> {
         let mut given = self.0?;
         let mut calls = Vec::with_capacity(given.len());
         for (index, (key, cost)) in given.iter_mut().enumerate() {
@@ -34,7 +35,7 @@ impl Calls {
         let named: Vec<_> = calls.iter().map(|(key, _)| key.named()).collect();
         let calls = calls.iter().zip(&named).filter_map(|((key, cost), named)| {
             let keys = key.keys(named).ok()?;
-            Some(Call::allow(keys, *cost))
+            Some(extras.on(Call::allow(keys, *cost)))
         });
         decide(&calls.collect::<Vec<_>>())
     }

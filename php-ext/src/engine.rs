@@ -26,8 +26,11 @@ unsafe extern "C" {
     fn display_ini_entries(module: *mut ModuleEntry);
     fn is_numeric_str_function(text: *const zend_string, long: *mut i64, double: *mut f64) -> c_uchar;
     fn object_init_ex(object: *mut Zval, class: *mut zend_class_entry) -> c_int;
+    fn php_log_err_with_severity(message: *const c_char, severity: c_int);
     fn usleep(microseconds: c_uint) -> c_int;
     fn zend_atomic_bool_load(flag: *const zend_atomic_bool) -> bool;
+    fn zend_is_graceful_exit(exception: *const ZendObject) -> bool;
+    fn zend_is_unwind_exit(exception: *const ZendObject) -> bool;
     fn zend_declare_typed_property(
         class: *mut zend_class_entry,
         name: *mut zend_string,
@@ -178,6 +181,23 @@ pub(crate) fn handle_interrupt() {
 pub(crate) fn bail_out() -> ! {
     // SAFETY: called inside a call of PHP's on the engine's thread, which the engine has begun with a place to jump to.
     unsafe { ext_php_rs::zend::bailout() }
+}
+
+/// Whether what is pending as an exception is an `exit` on its way.
+pub(crate) fn is_exit() -> bool {
+    // SAFETY: called inside a call of PHP's on the engine's thread; the pending object is alive, and only looked at.
+    unsafe {
+        let pending = (*ext_php_rs_executor_globals()).exception;
+        !pending.is_null() && (zend_is_unwind_exit(pending) || zend_is_graceful_exit(pending))
+    }
+}
+
+/// Writes a line to PHP's error log. A NUL ends it.
+pub(crate) fn log(line: &str) {
+    const LOG_NOTICE: c_int = 5;
+    let line = format!("PHP Warning:  ratelimit: {line}\0");
+    // SAFETY: the text is ended by a NUL and copied by the function.
+    unsafe { php_log_err_with_severity(line.as_ptr().cast(), LOG_NOTICE) };
 }
 
 /// Sleeps for less than a second; a signal ends it.

@@ -122,6 +122,12 @@ pub(crate) fn limit_exceeded(decision: Decision) -> PhpException {
     PhpException::new(message, 0, class).with_object(exception)
 }
 
+/// The exception for an error of the store as an object that is not thrown.
+pub(crate) fn object(error: &Error) -> Zval {
+    let kind = error.store_kind().map_or("", ratelimit_core::StoreErrorKind::as_str);
+    with_kind(STORE_UNAVAILABLE.get(), &message(error), kind)
+}
+
 /// The refusal to write a property, in PHP's words: `RateLimit\Decision::$allowed`.
 pub(crate) fn readonly(property: &str) -> PhpException {
     PhpException::new(format!("Cannot modify readonly property {property}"), 0, ce::error())

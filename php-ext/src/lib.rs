@@ -14,6 +14,8 @@ mod token_bucket;
 
 mod limiter;
 
+mod call;
+
 mod batch;
 
 mod lock;
@@ -47,6 +49,8 @@ mod exception;
 mod ini;
 
 mod metrics;
+
+mod events;
 
 mod info;
 

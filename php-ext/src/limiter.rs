@@ -14,9 +14,11 @@ use ratelimit_core::clock::seconds_to_us;
 use ratelimit_core::{Call, Error, ErrorKind, ManualClock, WaitStep, Waiting};
 
 use crate::batch::{self, Calls};
+use crate::call::Extras;
 use crate::clock::{Clock, ClockArgument};
 use crate::convert::{Float, Integer, Nullable, Switch, Text, shown};
 use crate::decision::Decision;
+use crate::events::{Listener, Listeners};
 use crate::key::Key;
 use crate::policy::Policies;
 use crate::secret::Secrets;
@@ -31,9 +33,11 @@ const UNLIMITED: f64 = f64::INFINITY;
 /// A limiter of the core.
 #[php_class]
 #[php(name = "RateLimit\\Limiter")]
+#[allow(clippy::struct_field_names)]
 pub(crate) struct Limiter {
     limiter: Arc<core::Limiter>,
     time: Time,
+    listeners: Listeners,
 }
 
 /// Where a limiter's time comes from, and so how it passes while the limiter waits.
@@ -83,51 +87,79 @@ impl Limiter {
             }
         };
         let limiter = builder.build().map_err(|error| exception::from_core(&error))?;
-        Ok(Self { limiter: Arc::new(limiter), time })
+        Ok(Self { limiter: Arc::new(limiter), time, listeners: Listeners::default() })
     }
 
     #[php(defaults(cost = 1))]
-    pub(crate) fn allow(&self, key: Key<'_>, cost: Integer, token: Nullable<Text<'_>>) -> Answer {
-        let (cost, token) = (cost.get("cost", invalid_cost)?, token.get("token")?);
-        key.with(|keys| self.decide(with_token(Call::allow(keys, cost), token)))
+    pub(crate) fn allow(
+        &self,
+        key: Key<'_>,
+        cost: Integer,
+        token: Nullable<Text<'_>>,
+        onError: Nullable<Text<'_>>,
+    ) -> Answer {
+        let (cost, extras) = (cost.get("cost", invalid_cost)?, Extras::of(token, onError)?);
+        key.with(|keys| self.decide(extras.on(Call::allow(keys, cost))))
     }
 
     /// One decision per pair of a key and a cost, in order.
-    pub(crate) fn allow_many(&self, calls: Calls) -> PhpResult<ZBox<ZendHashTable>> {
-        calls.with(|calls| {
+    pub(crate) fn allow_many(&self, calls: Calls, onError: Nullable<Text<'_>>) -> PhpResult<ZBox<ZendHashTable>> {
+        let extras = Extras::of(Nullable(None), onError)?;
+        calls.with(&extras, |calls| {
             self.set_clock()?;
             let outcomes = self.limiter.decide_many(calls).map_err(|error| exception::from_core(&error))?;
+            self.listeners.tell(&self.limiter)?;
             batch::decisions(outcomes, |decision| self.answer(decision))
         })
     }
 
     #[php(defaults(cost = 1))]
-    pub(crate) fn peek(&self, key: Key<'_>, cost: Integer) -> Answer {
-        let cost = cost.get("cost", invalid_cost)?;
-        key.with(|keys| self.decide(Call::peek(keys, cost)))
+    pub(crate) fn peek(&self, key: Key<'_>, cost: Integer, onError: Nullable<Text<'_>>) -> Answer {
+        let (cost, extras) = (cost.get("cost", invalid_cost)?, Extras::of(Nullable(None), onError)?);
+        key.with(|keys| self.decide(extras.on(Call::peek(keys, cost))))
     }
 
     #[php(defaults(cost = 1, maxWait = UNLIMITED))]
-    pub(crate) fn reserve(&self, key: Key<'_>, cost: Integer, maxWait: Float, token: Nullable<Text<'_>>) -> Answer {
+    pub(crate) fn reserve(
+        &self,
+        key: Key<'_>,
+        cost: Integer,
+        maxWait: Float,
+        token: Nullable<Text<'_>>,
+        onError: Nullable<Text<'_>>,
+    ) -> Answer {
         let (cost, max_wait_us) = (cost.get("cost", invalid_cost)?, max_wait_us(maxWait)?);
-        let token = token.get("token")?;
-        key.with(|keys| self.decide(with_token(Call::reserve(keys, cost, max_wait_us), token)))
+        let extras = Extras::of(token, onError)?;
+        key.with(|keys| self.decide(extras.on(Call::reserve(keys, cost, max_wait_us))))
     }
 
     #[php(defaults(cost = 1, maxWait = UNLIMITED))]
-    pub(crate) fn wait(&self, key: Key<'_>, cost: Integer, maxWait: Float, token: Nullable<Text<'_>>) -> Answer {
+    pub(crate) fn wait(
+        &self,
+        key: Key<'_>,
+        cost: Integer,
+        maxWait: Float,
+        token: Nullable<Text<'_>>,
+        onError: Nullable<Text<'_>>,
+    ) -> Answer {
         let (cost, max_wait_us) = (cost.get("cost", invalid_cost)?, max_wait_us(maxWait)?);
-        let token = token.get("token")?;
+        let extras = Extras::of(token, onError)?;
         key.with(|keys| {
-            let call = with_token(Call::allow(keys, cost), token);
+            let call = extras.on(Call::allow(keys, cost));
             let mut waiting = Waiting::new(max_wait_us);
             self.set_clock()?;
             loop {
-                match waiting.step(&self.limiter, call).map_err(|error| exception::from_core(&error))? {
+                let step = waiting.step(&self.limiter, call);
+                self.listeners.tell(&self.limiter)?;
+                match step.map_err(|error| exception::from_core(&error))? {
                     WaitStep::Done(decision) => return Ok(self.answer(decision)),
                     // The exception that ends the wait is what the caller has to hear of, whatever becomes of the slot.
                     WaitStep::Sleep { us } => {
-                        wait::unless_given_up(|| self.pass_us(us), || drop(waiting.cancel(&self.limiter, call)))?;
+                        let give_up = || {
+                            drop(waiting.cancel(&self.limiter, call));
+                            self.listeners.forget();
+                        };
+                        wait::unless_given_up(|| self.pass_us(us), give_up)?;
                     }
                 }
             }
@@ -135,13 +167,33 @@ impl Limiter {
     }
 
     #[php(defaults(cost = 1))]
-    pub(crate) fn refund(&self, key: Key<'_>, cost: Integer, token: Nullable<Text<'_>>) -> PhpResult<()> {
-        let (cost, token) = (cost.get("cost", invalid_cost)?, token.get("token")?);
-        key.with(|keys| self.decide(with_token(Call::refund(keys, cost), token)).map(drop))
+    pub(crate) fn refund(
+        &self,
+        key: Key<'_>,
+        cost: Integer,
+        token: Nullable<Text<'_>>,
+        onError: Nullable<Text<'_>>,
+    ) -> PhpResult<()> {
+        let (cost, extras) = (cost.get("cost", invalid_cost)?, Extras::of(token, onError)?);
+        key.with(|keys| self.decide(extras.on(Call::refund(keys, cost))).map(drop))
     }
 
     pub(crate) fn reset(&self, key: Key<'_>) -> PhpResult<()> {
-        key.with(|keys| self.limiter.reset(keys).map_err(|error| exception::from_core(&error)))
+        key.with(|keys| {
+            let outcome = self.limiter.reset(keys);
+            self.listeners.tell(&self.limiter)?;
+            outcome.map_err(|error| exception::from_core(&error))
+        })
+    }
+
+    /// Calls the listener for each decision from now on.
+    pub(crate) fn on_decision(&self, listener: Listener) -> PhpResult<()> {
+        self.listeners.add_to_decisions(listener, &self.limiter)
+    }
+
+    /// Calls the listener each time the store gives no answer, from now on.
+    pub(crate) fn on_store_error(&self, listener: Listener) -> PhpResult<()> {
+        self.listeners.add_to_store_errors(listener, &self.limiter)
     }
 }
 
@@ -149,7 +201,9 @@ impl Limiter {
     #[inline]
     fn decide(&self, call: Call<'_>) -> Answer {
         self.set_clock()?;
-        match self.limiter.decide(call) {
+        let outcome = self.limiter.decide(call);
+        self.listeners.tell(&self.limiter)?;
+        match outcome {
             Ok(decision) => Ok(self.answer(decision)),
             Err(error) => Err(exception::from_core(&error)),
         }
@@ -183,13 +237,6 @@ impl Limiter {
 fn ask(clock: &Zval, inside: &ManualClock) -> PhpResult {
     inside.set_us(Clock::now_us(clock)?);
     Ok(())
-}
-
-fn with_token<'a>(call: Call<'a>, token: Option<&'a [u8]>) -> Call<'a> {
-    match token {
-        Some(token) => call.token(token),
-        None => call,
-    }
 }
 
 /// The longest wait that is accepted, in microseconds.

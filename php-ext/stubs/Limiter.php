@@ -38,8 +38,8 @@ final class Limiter
      *     `shared:`); a string is a DSN; of a client object only the place it connects to is used, over a connection of
      *     our own: see {@see Store::redis()}
      * @param 'throw'|'open'|'closed'|'local' $onError what to answer when the store does not: throw
-     *     {@see Exception\StoreUnavailable}, let the call pass, refuse it, or let this worker's memory decide. Such
-     *     decisions are `degraded`
+     *     {@see Exception\StoreUnavailable}, let the call pass, refuse it, or let this host's shared store decide. Such
+     *     decisions are `degraded`; a call may have a rule of its own
      * @param int $share with 'local': this worker gets the limit divided by this, at least one unit
      * @param bool $hashKeys whether every key is hashed, so that no raw identity reaches the store
      * @param null|string|non-empty-list<string> $secret the secret of the key hash (HMAC-SHA-256); without one a hashed
@@ -72,12 +72,15 @@ final class Limiter
      * @param int $cost units
      * @param null|string $token makes the call safe to be sent again: what a call with the same token on the same key
      *     took within the last minute is not taken again, and its decision is given again
+     * @param null|'throw'|'open'|'closed'|'local' $onError what to answer when the store does not answer this call; null:
+     *     what the limiter's `onError` says
      *
      * @throws Exception\InvalidCost If `$cost` is out of range or not whole; the store is not asked then.
-     * @throws Exception\InvalidArgument If `$key` names a policy too few or too many, or `$token` is empty.
-     * @throws Exception\StoreUnavailable If the store gave no answer and `$onError` is 'throw'.
+     * @throws Exception\InvalidArgument If `$key` names a policy too few or too many, `$token` is empty, or `$onError` is
+     *     none of the four.
+     * @throws Exception\StoreUnavailable If the store gave no answer and the rule is 'throw'.
      */
-    public function allow(string|array $key, int $cost = 1, ?string $token = null): Decision
+    public function allow(string|array $key, int $cost = 1, ?string $token = null, ?string $onError = null): Decision
     {
         throw new \LogicException('the extension ratelimit is not loaded');
     }
@@ -94,6 +97,7 @@ final class Limiter
      *
      * @param list<array{0: string|array<string, string>, 1?: int}> $calls pairs of a key and a cost, each as for allow();
      *     the cost may be left out
+     * @param null|'throw'|'open'|'closed'|'local' $onError as for allow(), for all of them
      *
      * @return list<Decision> one for each call, in order
      *
@@ -103,7 +107,7 @@ final class Limiter
      * @throws Exception\StoreUnavailable If the store gave no answer for some of the calls and `$onError` is 'throw'; its
      *     `decisions` are those of the others.
      */
-    public function allowMany(array $calls): array
+    public function allowMany(array $calls, ?string $onError = null): array
     {
         throw new \LogicException('the extension ratelimit is not loaded');
     }
@@ -113,12 +117,13 @@ final class Limiter
      *
      * @param string|array<string, string> $key as for allow()
      * @param int $cost units
+     * @param null|'throw'|'open'|'closed'|'local' $onError as for allow()
      *
      * @throws Exception\InvalidCost As for allow().
      * @throws Exception\InvalidArgument As for allow().
      * @throws Exception\StoreUnavailable As for allow().
      */
-    public function peek(string|array $key, int $cost = 1): Decision
+    public function peek(string|array $key, int $cost = 1, ?string $onError = null): Decision
     {
         throw new \LogicException('the extension ratelimit is not loaded');
     }
@@ -138,13 +143,19 @@ final class Limiter
      * @param int $cost units
      * @param float $maxWait seconds; where the delay would be longer the call is refused and takes nothing
      * @param null|string $token as for allow()
+     * @param null|'throw'|'open'|'closed'|'local' $onError as for allow()
      *
      * @throws Exception\InvalidCost As for allow().
      * @throws Exception\InvalidArgument As for allow(); if `$maxWait` is negative or NAN; if a policy is a window.
      * @throws Exception\StoreUnavailable As for allow().
      */
-    public function reserve(string|array $key, int $cost = 1, float $maxWait = INF, ?string $token = null): Decision
-    {
+    public function reserve(
+        string|array $key,
+        int $cost = 1,
+        float $maxWait = INF,
+        ?string $token = null,
+        ?string $onError = null,
+    ): Decision {
         throw new \LogicException('the extension ratelimit is not loaded');
     }
 
@@ -160,6 +171,7 @@ final class Limiter
      * @param int $cost units
      * @param float $maxWait seconds that the caller is ready to wait
      * @param null|string $token as for allow()
+     * @param null|'throw'|'open'|'closed'|'local' $onError as for allow()
      *
      * @return Decision an allowed one; its `delay` is what was waited for a slot
      *
@@ -168,8 +180,13 @@ final class Limiter
      * @throws Exception\InvalidArgument As for allow(); if `$maxWait` is negative or NAN.
      * @throws Exception\StoreUnavailable As for allow().
      */
-    public function wait(string|array $key, int $cost = 1, float $maxWait = INF, ?string $token = null): Decision
-    {
+    public function wait(
+        string|array $key,
+        int $cost = 1,
+        float $maxWait = INF,
+        ?string $token = null,
+        ?string $onError = null,
+    ): Decision {
         throw new \LogicException('the extension ratelimit is not loaded');
     }
 
@@ -180,12 +197,14 @@ final class Limiter
      * @param int $cost units
      * @param null|string $token as for allow(), and remembered apart from its tokens: a call and its refund may have the
      *     same one
+     * @param null|'throw'|'open'|'closed'|'local' $onError as for allow()
      *
      * @throws Exception\InvalidCost As for allow().
      * @throws Exception\InvalidArgument As for allow().
-     * @throws Exception\StoreUnavailable As for allow(); where `onError` is open or closed, the refund is dropped instead.
+     * @throws Exception\StoreUnavailable As for allow(); where the rule is open or closed, the refund is dropped
+     *     instead.
      */
-    public function refund(string|array $key, int $cost = 1, ?string $token = null): void
+    public function refund(string|array $key, int $cost = 1, ?string $token = null, ?string $onError = null): void
     {
         throw new \LogicException('the extension ratelimit is not loaded');
     }
@@ -199,6 +218,45 @@ final class Limiter
      * @throws Exception\StoreUnavailable If the store did not answer, whatever `$onError` says.
      */
     public function reset(string|array $key): void
+    {
+        throw new \LogicException('the extension ratelimit is not loaded');
+    }
+
+    /**
+     * Calls `$listener` for each decision from now on, after those that were added before.
+     *
+     * ```php
+     * $limiter->onDecision(static function (Decision $decision, array $context): void {
+     *     $decision->allowed || error_log("{$context['policy']} refuses {$context['key']}");
+     * });
+     * ```
+     *
+     * It is called when the call is over, before it returns. What it throws becomes a warning (or a line of the error log
+     * where the application makes exceptions of warnings), and the call goes on. It may ask the same limiter: of what it
+     * asks itself, nothing is told.
+     *
+     * The context has `verb` (allow, peek, reserve, refund; a wait is told as what it asks), `policy` (the one that ruled),
+     * `key` (16 characters of the key's hash, keyed with the `secret` where there is one; never the key), `cost`, `store`
+     * (its kind), `duration` (seconds), `allowed`, `limit`, `remaining`, `retry_after` (null when it can never pass),
+     * `reset_after`, `delay`, `source` and `degraded`.
+     *
+     * @param callable(Decision, array<string, mixed>): mixed $listener
+     */
+    public function onDecision(callable $listener): void
+    {
+        throw new \LogicException('the extension ratelimit is not loaded');
+    }
+
+    /**
+     * Calls `$listener` each time the store gives no answer, from now on; {@see onDecision()} hears of what the failure rule
+     * makes of it. What is said there goes for this, too.
+     *
+     * The context has `verb` (also reset), `policy` (of several the first), `key`, `cost`, `store`, `duration`, `kind`
+     * (timeout, refused and so on) and `message`.
+     *
+     * @param callable(Exception\StoreUnavailable, array<string, mixed>): mixed $listener the exception is not thrown
+     */
+    public function onStoreError(callable $listener): void
     {
         throw new \LogicException('the extension ratelimit is not loaded');
     }

@@ -4,13 +4,13 @@
 use pyo3::prelude::*;
 
 use crate::batch;
-use crate::call::{OwnedCall, Verb};
+use crate::call::{Extras, OwnedCall, Verb};
 use crate::core::ErrorKind;
 use crate::decision::Decision;
 use crate::error::{OrRaise as _, argument};
 use crate::key;
 use crate::limiter::Limiter;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mailbox, Telling};
 use crate::number::{Given, max_wait_us};
 use crate::store::Store;
 use crate::token_bucket::{self, TokenBucket};
@@ -19,19 +19,20 @@ use crate::wait::Waiting;
 /// Begins `allow`, `peek`, `reserve` or `refund`.
 #[pyfunction]
 #[pyo3(
-    signature = (mailbox, limiter, verb, key, cost = Given(None), max_wait = Given(None), token = None),
-    text_signature = "(mailbox, limiter, verb, key, cost=1, max_wait=1e999, token=None)"
+    signature = (mailbox, limiter, verb, key, cost = Given(None), max_wait = Given(None), token = None, on_error = None),
+    text_signature = "(mailbox, limiter, verb, key, cost=1, max_wait=1e999, token=None, on_error=None)"
 )]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn begin_call<'py>(
     py: Python<'py>,
     mailbox: &Mailbox,
-    limiter: &Limiter,
+    limiter: &Bound<'py, Limiter>,
     verb: &str,
     key: &Bound<'py, PyAny>,
     cost: Given<'_, 'py>,
     max_wait: Given<'_, 'py>,
     token: Option<&Bound<'py, PyAny>>,
+    on_error: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let verb = match verb {
         "allow" => Verb::Allow,
@@ -40,11 +41,12 @@ pub(crate) fn begin_call<'py>(
         "refund" => Verb::Refund,
         _ => return Err(argument(ErrorKind::InvalidArgument, "verb", format!("is unknown: {verb:?}"))),
     };
-    let call = OwnedCall::of(verb, key, cost, token)?;
-    let (now_us, asked, policies) = (limiter.clock().ask(py)?, limiter.asynchronous(), limiter.policies().clone());
-    let at_us = limiter.clock().told_us();
+    let call = OwnedCall::of(verb, key, cost, Extras::of(token, on_error)?)?;
+    let given = limiter.get();
+    let (now_us, asked, policies) = (given.clock().ask(py)?, given.asynchronous(), given.policies().clone());
+    let at_us = given.clock().told_us();
     let work = async move { asked.decide(call.call(&call.key(), now_us)).await };
-    mailbox.begin(py, work, move |py, outcome| {
+    mailbox.begin_told(py, Telling::of(limiter)?, work, move |py, outcome| {
         let decision = outcome.or_raise()?;
         match verb {
             Verb::Refund => Ok(py.None()),
@@ -55,22 +57,26 @@ pub(crate) fn begin_call<'py>(
 
 /// Begins `allow_many`.
 #[pyfunction]
+#[pyo3(signature = (mailbox, limiter, calls, on_error = None))]
 pub(crate) fn begin_allow_many<'py>(
     py: Python<'py>,
     mailbox: &Mailbox,
-    limiter: &Limiter,
+    limiter: &Bound<'py, Limiter>,
     calls: &Bound<'py, PyAny>,
+    on_error: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let given = batch::given(calls)?;
-    let calls = given.iter().map(batch::Given::own).collect::<PyResult<Vec<_>>>()?;
-    let (now_us, asked, policies) = (limiter.clock().ask(py)?, limiter.asynchronous(), limiter.policies().clone());
-    let at_us = limiter.clock().told_us();
+    let extras = Extras::of(None, on_error)?;
+    let read = batch::given(calls)?;
+    let calls = read.iter().map(|given| given.own(extras)).collect::<PyResult<Vec<_>>>()?;
+    let given = limiter.get();
+    let (now_us, asked, policies) = (given.clock().ask(py)?, given.asynchronous(), given.policies().clone());
+    let at_us = given.clock().told_us();
     let work = async move {
         let keys: Vec<_> = calls.iter().map(OwnedCall::key).collect();
         let calls: Vec<_> = calls.iter().zip(&keys).map(|(call, key)| call.call(key, now_us)).collect();
         asked.decide_many(&calls).await
     };
-    mailbox.begin(py, work, move |py, outcomes| {
+    mailbox.begin_told(py, Telling::of(limiter)?, work, move |py, outcomes| {
         let decision = |decision| Decision::new(decision, &policies, at_us);
         object(py, batch::decisions(outcomes.or_raise()?, decision)?)
     })
@@ -81,12 +87,12 @@ pub(crate) fn begin_allow_many<'py>(
 pub(crate) fn begin_reset<'py>(
     py: Python<'py>,
     mailbox: &Mailbox,
-    limiter: &Limiter,
+    limiter: &Bound<'py, Limiter>,
     key: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (key, asked) = (key::Owned::of(key)?, limiter.asynchronous());
+    let (key, asked) = (key::Owned::of(key)?, limiter.get().asynchronous());
     let work = async move { asked.reset(key.read().keys()).await };
-    mailbox.begin(py, work, |py, outcome| outcome.or_raise().map(|()| py.None()))
+    mailbox.begin_told(py, Telling::of(limiter)?, work, |py, outcome| outcome.or_raise().map(|()| py.None()))
 }
 
 /// Begins `TokenBucket.allow`.
@@ -109,9 +115,10 @@ pub(crate) fn begin_step<'py>(
     mailbox: &Mailbox,
     waiting: &Bound<'py, Waiting>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let telling = Telling::of(waiting.get().limiter(py))?;
     let work = waiting.get().step_later(py)?;
     let waiting = waiting.get().reading();
-    mailbox.begin(py, work, move |py, step| object(py, waiting.step(step)?))
+    mailbox.begin_told(py, telling, work, move |py, step| object(py, waiting.step(step)?))
 }
 
 /// Begins to give a wait up, and its slot back.
@@ -121,7 +128,9 @@ pub(crate) fn begin_cancel<'py>(
     mailbox: &Mailbox,
     waiting: &Bound<'py, Waiting>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    mailbox.begin(py, waiting.get().cancel_later(py)?, |py, outcome| outcome.or_raise().map(|()| py.None()))
+    let telling = Telling::of(waiting.get().limiter(py))?;
+    let work = waiting.get().cancel_later(py)?;
+    mailbox.begin_told(py, telling, work, |py, outcome| outcome.or_raise().map(|()| py.None()))
 }
 
 /// Begins a round trip: the seconds that it takes.

@@ -4,7 +4,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
-use crate::call::OwnedCall;
+use crate::call::{Extras, OwnedCall};
 use crate::core::{self, Call};
 use crate::decision::Decision;
 use crate::error::{self, InvalidArgument};
@@ -61,8 +61,8 @@ impl<'py> Given<'py> {
 
 impl Given<'_> {
     /// The call, borrowing nothing of Python's.
-    pub(crate) fn own(&self) -> PyResult<OwnedCall> {
-        self.read().map(|read| OwnedCall::plain(key::Owned::from(&read.key), read.cost))
+    pub(crate) fn own(&self, extras: Extras<'_>) -> PyResult<OwnedCall> {
+        self.read().map(|read| OwnedCall::one_of_many(key::Owned::from(&read.key), read.cost, extras))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use pyo3::prelude::*;
 
-use crate::core::Call;
+use crate::core::{Call, FailureRule};
+use crate::error::OrRaise as _;
 use crate::key;
 use crate::number::{self, Given};
 
@@ -15,6 +16,24 @@ pub(crate) enum Verb {
     Refund,
 }
 
+/// What a call may have besides a key and a cost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extras<'a> {
+    token: Option<&'a [u8]>,
+    on_error: Option<FailureRule>,
+}
+
+impl<'a> Extras<'a> {
+    pub(crate) fn of(token: Option<&'a Bound<'_, PyAny>>, on_error: Option<&str>) -> PyResult<Self> {
+        Ok(Self { token: key::token(token)?, on_error: on_error.map(str::parse).transpose().or_raise()? })
+    }
+
+    pub(crate) fn on(&self, call: Call<'a>) -> Call<'a> {
+        let call = self.token.map_or(call, |token| call.token(token));
+        self.on_error.map_or(call, |rule| call.on_error(rule))
+    }
+}
+
 /// A call that borrows nothing of Python's.
 #[derive(Debug)]
 pub(crate) struct OwnedCall {
@@ -22,22 +41,18 @@ pub(crate) struct OwnedCall {
     key: key::Owned,
     cost: i64,
     token: Option<Box<[u8]>>,
+    on_error: Option<FailureRule>,
 }
 
 impl OwnedCall {
-    pub(crate) fn of(
-        verb: Verb,
-        key: &Bound<'_, PyAny>,
-        cost: Given<'_, '_>,
-        token: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let (cost, token) = (number::cost(cost)?, key::token(token)?.map(Into::into));
-        Ok(Self { verb, key: key::Owned::of(key)?, cost, token })
+    pub(crate) fn of(verb: Verb, key: &Bound<'_, PyAny>, cost: Given<'_, '_>, extras: Extras<'_>) -> PyResult<Self> {
+        let (cost, token) = (number::cost(cost)?, extras.token.map(Into::into));
+        Ok(Self { verb, key: key::Owned::of(key)?, cost, token, on_error: extras.on_error })
     }
 
-    /// A call without more to it than a key and a cost.
-    pub(crate) fn plain(key: key::Owned, cost: i64) -> Self {
-        Self { verb: Verb::Allow, key, cost, token: None }
+    /// One of many calls.
+    pub(crate) fn one_of_many(key: key::Owned, cost: i64, extras: Extras<'_>) -> Self {
+        Self { verb: Verb::Allow, key, cost, token: None, on_error: extras.on_error }
     }
 
     /// Its key, to be read once and then borrowed.
@@ -53,7 +68,7 @@ impl OwnedCall {
             Verb::Reserve { max_wait_us } => Call::reserve(key.keys(), self.cost, max_wait_us),
             Verb::Refund => Call::refund(key.keys(), self.cost),
         };
-        let call = self.token.as_deref().map_or(call, |token| call.token(token));
+        let call = Extras { token: self.token.as_deref(), on_error: self.on_error }.on(call);
         now_us.map_or(call, |now_us| call.at_us(now_us))
     }
 }

@@ -67,6 +67,18 @@ impl Decision {
         }
     }
 
+    /// Adds its numbers to the context of an event. A wait that never ends is None, which JSON has, too.
+    pub(crate) fn describe(&self, context: &Bound<'_, PyDict>) -> PyResult<()> {
+        context.set_item("allowed", self.inner.allowed())?;
+        context.set_item("limit", self.inner.limit())?;
+        context.set_item("remaining", self.inner.remaining())?;
+        context.set_item("retry_after", self.inner.retry_after().map(|_| self.retry_after()))?;
+        context.set_item("reset_after", self.reset_after())?;
+        context.set_item("delay", self.delay())?;
+        context.set_item("source", self.inner.source().as_str())?;
+        context.set_item("degraded", self.inner.degraded())
+    }
+
     fn ruling(&self) -> &core::Policy {
         &self.policies[self.inner.policy()]
     }

@@ -44,6 +44,8 @@ mod redis_client;
 
 mod metrics;
 
+mod events;
+
 mod clock;
 
 mod token_bucket;
@@ -75,6 +77,8 @@ mod _native {
     use crate::concurrency::{Concurrency, begin_look};
     #[pymodule_export]
     use crate::decision::{Decision, restore_decision};
+    #[pymodule_export]
+    use crate::events::{DecisionEvent, StoreErrorEvent};
     #[pymodule_export]
     use crate::held::{HeldLease, HeldLock};
     #[pymodule_export]

@@ -9,10 +9,13 @@ use pyo3::types::PySequence;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::batch;
+use crate::call::Extras;
 use crate::clock::Clock;
+use crate::core::events;
 use crate::core::{self, Call, ErrorKind, FailureRule, WaitStep, Waiting};
 use crate::decision::{Decision, Policies};
 use crate::error::OrRaise as _;
+use crate::events::Listeners;
 use crate::key;
 use crate::number::{self, Given, count, max_wait_us, type_name};
 use crate::policy::{self, Policy};
@@ -32,11 +35,17 @@ use crate::store;
 /// either share their limits; drop the old one when all have had both for as long as the longest window. `clock` replaces the store's own clock: a
 /// `ManualClock`, or any object whose `now()` gives seconds since 1970; it is called before any lock is taken.
 ///
+/// `on_decision` is called with a `DecisionEvent` for each decision and `on_store_error` with a `StoreErrorEvent` each time
+/// the store gives no answer: functions, or lists of them. They are called when the call is over and before it returns;
+/// what they raise goes to `sys.unraisablehook` and changes nothing. They may ask the same limiter: of what they ask
+/// themselves, nothing is told.
+///
 /// Every verb takes a key, which is str or bytes, or with several policies also a dict of one key per policy's name. It
 /// raises `InvalidCost` unless `cost` is an int from 1 to 2147483647, and `StoreUnavailable` when the store fails and
 /// `on_error` is `throw`. With a `token` (str or bytes) a call may be sent again, as after a time-out: what a call with
 /// the same token on the same key took within the last minute is not taken again, and its decision is given again. A
-/// refund may have the token of what it gives back.
+/// refund may have the token of what it gives back. A call with an `on_error` is answered by that rule and not by the
+/// limiter's when the store fails.
 ///
 /// May be used from any thread and after `os.fork()`.
 ///
@@ -52,15 +61,20 @@ pub(crate) struct Limiter {
     clock: Clock,
     /// Whether the store may make a caller wait.
     blocks: bool,
+    listeners: Option<Listeners>,
 }
 
 #[pymethods]
 impl Limiter {
     #[new]
     #[pyo3(
-        signature = (policies, store = None, *, on_error = "throw", share = Given(None), hash_keys = false, secret = None, clock = None),
-        text_signature = "(policies, store=None, *, on_error='throw', share=1, hash_keys=False, secret=None, clock=None)"
+        signature = (
+            policies, store = None, *, on_error = "throw", share = Given(None), hash_keys = false, secret = None,
+            clock = None, on_decision = None, on_store_error = None
+        ),
+        text_signature = "(policies, store=None, *, on_error='throw', share=1, hash_keys=False, secret=None, clock=None, on_decision=None, on_store_error=None)"
     )]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         policies: &Bound<'_, PyAny>,
         store: Option<&Bound<'_, PyAny>>,
@@ -69,6 +83,8 @@ impl Limiter {
         hash_keys: bool,
         secret: Option<&Bound<'_, PyAny>>,
         clock: Option<&Bound<'_, PyAny>>,
+        on_decision: Option<&Bound<'_, PyAny>>,
+        on_store_error: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let share = share.or(1, |value| count(ErrorKind::InvalidArgument, "share", &u32::MAX, value))?;
         let on_error: FailureRule = on_error.parse().or_raise()?;
@@ -84,15 +100,19 @@ impl Limiter {
         let store = store::named("store", store)?;
         let blocks = store.kind().blocks();
         let inner = Arc::new(builder.store(store).build().or_raise()?);
-        Ok(Self { policies: inner.policies().into(), inner, clock, blocks })
+        let listeners = Listeners::of(on_decision, on_store_error)?;
+        if listeners.is_some() {
+            events::record(&inner).or_raise()?;
+        }
+        Ok(Self { policies: inner.policies().into(), inner, clock, blocks, listeners })
     }
 
     /// Takes `cost` units of the budget of `key`, if they are there.
     ///
     /// A cost above the limit is no error: it is denied with a `retry_after` of `math.inf`.
     #[pyo3(
-        signature = (key, cost = Given(None), *, token = None),
-        text_signature = "($self, key, cost=1, *, token=None)"
+        signature = (key, cost = Given(None), *, token = None, on_error = None),
+        text_signature = "($self, key, cost=1, *, token=None, on_error=None)"
     )]
     fn allow(
         &self,
@@ -100,9 +120,10 @@ impl Limiter {
         key: &Bound<'_, PyAny>,
         cost: Given<'_, '_>,
         token: Option<&Bound<'_, PyAny>>,
+        on_error: Option<&str>,
     ) -> PyResult<Decision> {
-        let (cost, token) = (number::cost(cost)?, key::token(token)?);
-        key::with(key, |keys| self.decide(py, with_token(Call::allow(keys, cost), token)))
+        let (cost, extras) = (number::cost(cost)?, Extras::of(token, on_error)?);
+        key::with(key, |keys| self.decide(py, extras.on(Call::allow(keys, cost))))
     }
 
     /// `allow` for many calls, in order, in as few round trips as the store allows: one per server.
@@ -114,23 +135,34 @@ impl Limiter {
     /// >>> limiter = Limiter(Policy.token_bucket(5, 1, 60), Store.memory())
     /// >>> [decision.remaining for decision in limiter.allow_many(["ada", ("bob", 2), ("ada", 3)])]
     /// [4, 3, 1]
-    fn allow_many(&self, py: Python<'_>, calls: &Bound<'_, PyAny>) -> PyResult<Vec<Decision>> {
+    #[pyo3(signature = (calls, *, on_error = None), text_signature = "($self, calls, *, on_error=None)")]
+    fn allow_many(&self, py: Python<'_>, calls: &Bound<'_, PyAny>, on_error: Option<&str>) -> PyResult<Vec<Decision>> {
+        let extras = Extras::of(None, on_error)?;
         let given = batch::given(calls)?;
         let calls = given.iter().map(batch::Given::read).collect::<PyResult<Vec<_>>>()?;
-        let calls = calls.iter().map(batch::Read::call);
+        let calls = calls.iter().map(|read| extras.on(read.call()));
         let calls: Vec<Call<'_>> = match self.clock.ask(py)? {
             Some(now_us) => calls.map(|call| call.at_us(now_us)).collect(),
             None => calls.collect(),
         };
-        let outcomes = self.run(py, || self.inner.decide_many(&calls)).or_raise()?;
+        let outcomes = self.run(py, || self.inner.decide_many(&calls))?.or_raise()?;
         batch::decisions(outcomes, |decision| self.decision(decision))
     }
 
     /// What `allow` would answer, without taking anything.
-    #[pyo3(signature = (key, cost = Given(None)), text_signature = "($self, key, cost=1)")]
-    fn peek(&self, py: Python<'_>, key: &Bound<'_, PyAny>, cost: Given<'_, '_>) -> PyResult<Decision> {
-        let cost = number::cost(cost)?;
-        key::with(key, |keys| self.decide(py, Call::peek(keys, cost)))
+    #[pyo3(
+        signature = (key, cost = Given(None), *, on_error = None),
+        text_signature = "($self, key, cost=1, *, on_error=None)"
+    )]
+    fn peek(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        cost: Given<'_, '_>,
+        on_error: Option<&str>,
+    ) -> PyResult<Decision> {
+        let (cost, extras) = (number::cost(cost)?, Extras::of(None, on_error)?);
+        key::with(key, |keys| self.decide(py, extras.on(Call::peek(keys, cost))))
     }
 
     /// Takes `cost` units now, for a start after `decision.delay` seconds: ahead of time where they are not there yet.
@@ -139,8 +171,8 @@ impl Limiter {
     /// debt; a leaky bucket is a queue, and denies when it is full. A window policy raises `InvalidArgument`: `wait` is
     /// for them.
     #[pyo3(
-        signature = (key, cost = Given(None), max_wait = Given(None), *, token = None),
-        text_signature = "($self, key, cost=1, max_wait=1e999, *, token=None)"
+        signature = (key, cost = Given(None), max_wait = Given(None), *, token = None, on_error = None),
+        text_signature = "($self, key, cost=1, max_wait=1e999, *, token=None, on_error=None)"
     )]
     fn reserve(
         &self,
@@ -149,9 +181,11 @@ impl Limiter {
         cost: Given<'_, '_>,
         max_wait: Given<'_, '_>,
         token: Option<&Bound<'_, PyAny>>,
+        on_error: Option<&str>,
     ) -> PyResult<Decision> {
-        let (cost, max_wait_us, token) = (number::cost(cost)?, max_wait_us(max_wait)?, key::token(token)?);
-        key::with(key, |keys| self.decide(py, with_token(Call::reserve(keys, cost, max_wait_us), token)))
+        let (cost, max_wait_us) = (number::cost(cost)?, max_wait_us(max_wait)?);
+        let extras = Extras::of(token, on_error)?;
+        key::with(key, |keys| self.decide(py, extras.on(Call::reserve(keys, cost, max_wait_us))))
     }
 
     /// Takes `cost` units, sleeping until they are there; at most `max_wait` seconds.
@@ -160,8 +194,8 @@ impl Limiter {
     /// `time.sleep` does, so that other threads go on and Ctrl-C interrupts it; a wait that an exception ends gives back
     /// the slot that it had reserved. With a `ManualClock` it moves the clock instead.
     #[pyo3(
-        signature = (key, cost = Given(None), max_wait = Given(None), *, token = None),
-        text_signature = "($self, key, cost=1, max_wait=1e999, *, token=None)"
+        signature = (key, cost = Given(None), max_wait = Given(None), *, token = None, on_error = None),
+        text_signature = "($self, key, cost=1, max_wait=1e999, *, token=None, on_error=None)"
     )]
     fn wait(
         &self,
@@ -170,10 +204,12 @@ impl Limiter {
         cost: Given<'_, '_>,
         max_wait: Given<'_, '_>,
         token: Option<&Bound<'_, PyAny>>,
+        on_error: Option<&str>,
     ) -> PyResult<Decision> {
-        let (cost, max_wait_us, token) = (number::cost(cost)?, max_wait_us(max_wait)?, key::token(token)?);
+        let (cost, max_wait_us) = (number::cost(cost)?, max_wait_us(max_wait)?);
+        let extras = Extras::of(token, on_error)?;
         key::with(key, |keys| {
-            let call = with_token(Call::allow(keys, cost), token);
+            let call = extras.on(Call::allow(keys, cost));
             let mut waiting = Waiting::new(max_wait_us);
             loop {
                 let slept = match self.step(py, &mut waiting, call) {
@@ -194,8 +230,8 @@ impl Limiter {
     ///
     /// When the store gives no answer it raises `StoreUnavailable`; where `on_error` is open or closed it is dropped instead.
     #[pyo3(
-        signature = (key, cost = Given(None), *, token = None),
-        text_signature = "($self, key, cost=1, *, token=None)"
+        signature = (key, cost = Given(None), *, token = None, on_error = None),
+        text_signature = "($self, key, cost=1, *, token=None, on_error=None)"
     )]
     fn refund(
         &self,
@@ -203,14 +239,15 @@ impl Limiter {
         key: &Bound<'_, PyAny>,
         cost: Given<'_, '_>,
         token: Option<&Bound<'_, PyAny>>,
+        on_error: Option<&str>,
     ) -> PyResult<()> {
-        let (cost, token) = (number::cost(cost)?, key::token(token)?);
-        key::with(key, |keys| self.decide(py, with_token(Call::refund(keys, cost), token)).map(drop))
+        let (cost, extras) = (number::cost(cost)?, Extras::of(token, on_error)?);
+        key::with(key, |keys| self.decide(py, extras.on(Call::refund(keys, cost))).map(drop))
     }
 
     /// Forgets what `key` has used: its budget is whole again. Raises `StoreUnavailable`.
     fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
-        key::with(key, |keys| self.run(py, || self.inner.reset(keys)).or_raise())
+        key::with(key, |keys| self.run(py, || self.inner.reset(keys))?.or_raise())
     }
 
     /// Decorates a function, so that each call of it takes `cost` units first, or raises `LimitExceeded`.
@@ -260,6 +297,7 @@ impl Limiter {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.listeners.iter().try_for_each(|listeners| listeners.traverse(&visit))?;
         self.clock.traverse(&visit)
     }
 }
@@ -267,17 +305,17 @@ impl Limiter {
 impl Limiter {
     fn decide(&self, py: Python<'_>, call: Call<'_>) -> PyResult<Decision> {
         let call = self.dated(py, call)?;
-        self.run(py, || self.inner.decide(call)).or_raise().map(|decision| self.decision(decision))
+        self.run(py, || self.inner.decide(call))?.or_raise().map(|decision| self.decision(decision))
     }
 
     fn step(&self, py: Python<'_>, waiting: &mut Waiting, call: Call<'_>) -> PyResult<WaitStep> {
         let call = self.dated(py, call)?;
-        self.run(py, || waiting.step(&self.inner, call)).or_raise()
+        self.run(py, || waiting.step(&self.inner, call))?.or_raise()
     }
 
     fn cancel(&self, py: Python<'_>, waiting: &mut Waiting, call: Call<'_>) -> PyResult<()> {
         let call = self.dated(py, call)?;
-        self.run(py, || waiting.cancel(&self.inner, call)).or_raise()
+        self.run(py, || waiting.cancel(&self.inner, call))?.or_raise()
     }
 
     pub(crate) fn core(&self) -> &core::Limiter {
@@ -309,16 +347,17 @@ impl Limiter {
         })
     }
 
-    /// Asks the core, without the interpreter's lock where the answer may take its time.
-    pub(crate) fn run<R: Send>(&self, py: Python<'_>, ask: impl Send + FnOnce() -> R) -> R {
-        if self.blocks { py.detach(ask) } else { ask() }
+    /// Asks the core, without the interpreter's lock where the answer may take its time, and tells those who hear of it.
+    pub(crate) fn run<R: Send>(&self, py: Python<'_>, ask: impl Send + FnOnce() -> R) -> PyResult<R> {
+        let outcome = if self.blocks { py.detach(ask) } else { ask() };
+        if let Some(listeners) = &self.listeners {
+            listeners.tell(self, events::take(), self.clock.told_us(), None, py)?;
+        }
+        Ok(outcome)
     }
-}
 
-fn with_token<'a>(call: Call<'a>, token: Option<&'a [u8]>) -> Call<'a> {
-    match token {
-        Some(token) => call.token(token),
-        None => call,
+    pub(crate) fn listeners(&self) -> Option<&Listeners> {
+        self.listeners.as_ref()
     }
 }
 

@@ -9,11 +9,56 @@ use rustix::event::EventfdFlags;
 use rustix::fd::{AsRawFd as _, OwnedFd};
 use slab::Slab;
 
+use crate::core::events::{Recorded, take};
 use crate::core::{Error, aio};
 use crate::error::raise;
+use crate::events;
+use crate::limiter::Limiter;
 
 /// What makes a Python object of an answer. It holds nothing of Python's, and is run in the loop's thread.
-type Answer = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+type Read = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+
+/// An answer, with what there is to tell of it.
+struct Answer {
+    read: Read,
+    events: Vec<Recorded>,
+}
+
+/// A call under way.
+#[derive(Debug)]
+struct Call {
+    future: Py<PyAny>,
+    telling: Option<Telling>,
+}
+
+/// What is needed to tell of a call when its answer has arrived.
+#[derive(Debug)]
+pub(crate) struct Telling {
+    limiter: Py<Limiter>,
+    /// That of the task which made the call.
+    context: Py<PyAny>,
+    at_us: u64,
+}
+
+impl Telling {
+    /// `None` where nobody hears of the limiter.
+    pub(crate) fn of(limiter: &Bound<'_, Limiter>) -> PyResult<Option<Self>> {
+        let py = limiter.py();
+        if limiter.get().listeners().is_none() {
+            return Ok(None);
+        }
+        let at_us = limiter.get().clock().told_us();
+        Ok(Some(Self { limiter: limiter.clone().unbind(), context: events::copy_context(py)?, at_us }))
+    }
+
+    fn tell(&self, py: Python<'_>, events: Vec<Recorded>) -> PyResult<()> {
+        let limiter = self.limiter.get();
+        match limiter.listeners() {
+            Some(listeners) => listeners.tell(limiter, events, self.at_us, Some(self.context.bind(py)), py),
+            None => Ok(()),
+        }
+    }
+}
 
 /// Where the answers to one event loop's calls arrive. Private.
 ///
@@ -23,8 +68,8 @@ type Answer = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 #[pyclass(frozen, weakref, name = "_Mailbox", module = "ratelimit_rs._native")]
 pub(crate) struct Mailbox {
     create_future: Py<PyAny>,
-    /// The futures of the calls under way, by number. Only the loop's thread has a use for them.
-    waiting: Mutex<Slab<Py<PyAny>>>,
+    /// The calls under way, by number. Only the loop's thread has a use for them.
+    waiting: Mutex<Slab<Call>>,
     post: Arc<Post>,
 }
 
@@ -50,8 +95,8 @@ impl Mailbox {
     fn deliver(&self, py: Python<'_>) -> PyResult<()> {
         let mut delivered = Ok(());
         for (number, answer) in self.post.collect() {
-            let Some(future) = self.waiting().try_remove(number) else { continue };
-            let outcome = deliver(future.bind(py), answer);
+            let Some(call) = self.waiting().try_remove(number) else { continue };
+            let outcome = deliver(py, &call, answer);
             delivered = delivered.and(outcome);
         }
         delivered
@@ -61,7 +106,12 @@ impl Mailbox {
         visit.call(&self.create_future)?;
         // Nobody collects while the lock is held, but this must not wait in any case.
         let Ok(waiting) = self.waiting.try_lock() else { return Ok(()) };
-        waiting.iter().try_for_each(|(_, future)| visit.call(future))
+        waiting.iter().try_for_each(|(_, call)| {
+            visit.call(&call.future)?;
+            let Some(telling) = &call.telling else { return Ok(()) };
+            visit.call(&telling.limiter)?;
+            visit.call(&telling.context)
+        })
     }
 }
 
@@ -75,12 +125,25 @@ impl Mailbox {
         work: impl Future<Output = R> + Send + 'static,
         read: impl FnOnce(Python<'_>, R) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<Bound<'py, PyAny>> {
+        self.begin_told(py, None, work, read)
+    }
+
+    /// [`begin`](Self::begin) for a call that may be told, which it is also when the future is cancelled.
+    pub(crate) fn begin_told<'py, R: Send + 'static>(
+        &self,
+        py: Python<'py>,
+        telling: Option<Telling>,
+        work: impl Future<Output = R> + Send + 'static,
+        read: impl FnOnce(Python<'_>, R) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let future = self.create_future.bind(py).call0()?;
-        let number = self.waiting().insert(future.clone().unbind());
+        let number = self.waiting().insert(Call { future: future.clone().unbind(), telling });
         let mut ticket = Ticket { number, post: Some(self.post.clone()) };
         let begun = aio::spawn(async move {
             let outcome = work.await;
-            ticket.answer(Box::new(move |py| read(py, outcome)));
+            // At once: the thread may do another's work next.
+            let events = take();
+            ticket.answer(Answer { read: Box::new(move |py| read(py, outcome)), events });
         });
         if let Err(error) = begun {
             // The ticket has been given back unanswered.
@@ -91,17 +154,18 @@ impl Mailbox {
         Ok(future)
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Slab<Py<PyAny>>> {
+    fn waiting(&self) -> MutexGuard<'_, Slab<Call>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn deliver(future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
-    let py = future.py();
+fn deliver(py: Python<'_>, call: &Call, answer: Answer) -> PyResult<()> {
+    let future = call.future.bind(py);
+    let told = call.telling.as_ref().map_or(Ok(()), |telling| telling.tell(py, answer.events));
     if future.call_method0(intern!(py, "done"))?.is_truthy()? {
-        return Ok(());
+        return told;
     }
-    match answer(py) {
+    match told.and_then(|()| (answer.read)(py)) {
         Ok(value) => future.call_method1(intern!(py, "set_result"), (value,)),
         Err(raised) => future.call_method1(intern!(py, "set_exception"), (raised,)),
     }
@@ -161,8 +225,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.answer(Box::new(|_| {
-            Err(raise(&Error::internal("the call was given up by the thread of the connections")))
-        }));
+        let given_up = || Error::internal("the call was given up by the thread of the connections");
+        self.answer(Answer { read: Box::new(move |_| Err(raise(&given_up()))), events: Vec::new() });
     }
 }

@@ -7,10 +7,10 @@ use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 use tokio::sync::Mutex;
 
-use crate::call::{OwnedCall, Verb};
+use crate::call::{Extras, OwnedCall, Verb};
 use crate::clock::Clock;
 use crate::core::clock::{Clock as _, us_to_seconds};
-use crate::core::{self, WaitStep, aio};
+use crate::core::{self, WaitStep, aio, events};
 use crate::decision::{Decision, Policies};
 use crate::error::OrRaise as _;
 use crate::limiter::Limiter;
@@ -35,8 +35,8 @@ type Step = Option<core::Result<WaitStep>>;
 impl Waiting {
     #[new]
     #[pyo3(
-        signature = (limiter, key, cost = Given(None), max_wait = Given(None), token = None),
-        text_signature = "(limiter, key, cost=1, max_wait=1e999, token=None)"
+        signature = (limiter, key, cost = Given(None), max_wait = Given(None), token = None, on_error = None),
+        text_signature = "(limiter, key, cost=1, max_wait=1e999, token=None, on_error=None)"
     )]
     fn new(
         limiter: Py<Limiter>,
@@ -44,11 +44,12 @@ impl Waiting {
         cost: Given<'_, '_>,
         max_wait: Given<'_, '_>,
         token: Option<&Bound<'_, PyAny>>,
+        on_error: Option<&str>,
     ) -> PyResult<Self> {
         let under_way = core::Waiting::new(max_wait_us(max_wait)?);
         Ok(Self {
             limiter,
-            call: Arc::new(OwnedCall::of(Verb::Allow, key, cost, token)?),
+            call: Arc::new(OwnedCall::of(Verb::Allow, key, cost, Extras::of(token, on_error)?)?),
             under_way: Arc::new(Mutex::new(Some(under_way))),
         })
     }
@@ -60,7 +61,7 @@ impl Waiting {
         let step = limiter.run(py, || {
             let mut under_way = self.under_way.blocking_lock();
             under_way.as_mut().map(|waiting| waiting.step(limiter.core(), self.call.call(&self.call.key(), now_us)))
-        });
+        })?;
         self.reading().step(step)
     }
 
@@ -73,14 +74,19 @@ impl Waiting {
             let given_up = self.under_way.blocking_lock().take();
             let call = self.call.key();
             given_up.map_or(Ok(()), |mut waiting| waiting.cancel(limiter.core(), self.call.call(&call, now_us)))
-        });
+        })?;
         cancelled.or_raise()
     }
 
     /// `cancel` for a caller who cannot wait for it, nor hear of it.
     fn abandon(&self, py: Python<'_>) -> PyResult<()> {
         let work = self.cancel_later(py)?;
-        aio::spawn(async { drop(work.await) }).or_raise()
+        aio::spawn(async {
+            drop(work.await);
+            // Nobody is there any more to hear of it.
+            drop(events::take());
+        })
+        .or_raise()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -114,6 +120,11 @@ impl Waiting {
                 None => Ok(()),
             }
         })
+    }
+
+    /// Its limiter.
+    pub(crate) fn limiter<'py>(&self, py: Python<'py>) -> &Bound<'py, Limiter> {
+        self.limiter.bind(py)
     }
 
     /// What a step that was awaited is read with.

@@ -223,3 +223,26 @@ def test_every_deployment_can_be_awaited(kind: str) -> None:
     finally:
         for end in close:
             end()
+
+
+def test_an_awaited_call_may_have_a_failure_rule_of_its_own(own_server: RedisServer) -> None:
+    limiter = aio.Limiter(THOUSAND, Store.redis(own_server.dsn, timeout=5, connect_timeout=5))
+
+    async def main() -> None:
+        assert (await limiter.allow("k", on_error="closed")).source == "store"
+        own_server.stop()
+        with pytest.raises(StoreUnavailable):
+            await limiter.allow("k")
+        decisions = [
+            await limiter.allow("k", on_error="open"),
+            await limiter.peek("k", on_error="open"),
+            await limiter.reserve("k", on_error="open"),
+            await limiter.wait("k", on_error="open"),
+            *await limiter.allow_many(["k", ("k", 2)], on_error="open"),
+        ]
+        assert [it.source for it in decisions] == ["fail_open"] * 6
+        await limiter.refund("k", on_error="closed")
+        with pytest.raises(StoreUnavailable):
+            await limiter.refund("k")
+
+    asyncio.run(main())

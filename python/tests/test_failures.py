@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from servers import Relay, RedisServer, SilentListener, free_port
 
-from ratelimit_rs import Limiter, Policy, RateLimitError, Store, StoreUnavailable
+from ratelimit_rs import InvalidArgument, Limiter, Policy, RateLimitError, Store, StoreUnavailable
 
 TEN = Policy.token_bucket(10, 1, 3600)
 DEADLINE = 0.2
@@ -207,3 +207,32 @@ def test_a_user_without_rights_is_told_so(own_server: RedisServer) -> None:
     limiter = Limiter(TEN, Store.redis(f"redis://weak:pw@127.0.0.1:{own_server.port}", timeout=5))
     kind, _ = failure(lambda: limiter.allow("k"))
     assert kind == "noperm"
+
+
+def test_a_call_may_have_a_failure_rule_of_its_own(own_server: RedisServer) -> None:
+    limiter = Limiter(TEN, Store.redis(own_server.dsn, timeout=5, connect_timeout=5))
+    # As long as the server answers there is nothing to rule.
+    assert limiter.allow("k", on_error="closed").source == "store"
+    own_server.stop()
+    assert failure(lambda: limiter.allow("k"))[0] in ("refused", "closed")
+    assert failure(lambda: limiter.allow("k", on_error="throw"))[0] == "refused"
+    for rule, allowed, source in (("open", True, "fail_open"), ("closed", False, "fail_closed"), ("local", True, "local")):
+        decisions = [
+            limiter.allow("own-rule", on_error=rule),
+            limiter.peek("own-rule", on_error=rule),
+            limiter.reserve("own-rule", on_error=rule),
+            *limiter.allow_many(["own-rule", ("own-rule", 2)], on_error=rule),
+        ]
+        assert [(it.allowed, it.source, it.degraded) for it in decisions] == [(allowed, source, True)] * 5
+    assert limiter.wait("own-rule", on_error="open").source == "fail_open"
+    limiter.refund("own-rule", on_error="open")
+    failure(lambda: limiter.refund("own-rule"))
+    lenient = Limiter(TEN, Store.redis(own_server.dsn, timeout=5, connect_timeout=5), on_error="open")
+    assert failure(lambda: lenient.allow("k", on_error="throw"))[0] == "refused"
+
+
+def test_a_failure_rule_that_is_none_is_refused_before_anything_is_asked() -> None:
+    limiter = Limiter(TEN, Store.memory())
+    with pytest.raises(InvalidArgument, match="on_error must be throw, open, closed or local, got \"perhaps\""):
+        limiter.allow("k", on_error="perhaps")  # type: ignore[arg-type]
+    assert limiter.peek("k").remaining == 10

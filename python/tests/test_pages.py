@@ -58,3 +58,13 @@ def test_the_application_of_a_page_prints_what_the_page_says(name: str, server: 
     finally:
         running.terminate()
         running.wait()
+
+
+@pytest.mark.parametrize("file", ["events.py", "telemetry.py"])
+def test_a_program_of_the_page_on_events_prints_what_the_page_says(file: str, tmp_path: Path) -> None:
+    page = (DOCS / "events.md").read_text()
+    [program] = re.findall(rf"^```python {file}\n(.+?)^```$", page, re.MULTILINE | re.DOTALL)
+    [expected] = re.findall(rf"^\$ python {file}\n(.+?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / file).write_text(program)
+    ended = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    assert (ended.stdout, ended.stderr) == (expected, "")

@@ -73,6 +73,33 @@ static void the_failure_rule_answers_for_a_silent_server(void) {
   close(listener);
 }
 
+static void a_call_may_have_a_failure_rule_of_its_own(void) {
+  server redis = server_start();
+  rl_limiter *limiter = limiter_on(dsn_of(&redis), 10, 1, 3600, NULL);
+  CHECK_EQUAL(remaining_after_one(limiter, "own rule"), 9);
+  server_stop(&redis);
+  check_unavailable_in_time(limiter);
+  static const rl_on_error rules[] = {RL_ON_ERROR_OPEN, RL_ON_ERROR_CLOSED, RL_ON_ERROR_LOCAL};
+  static const rl_source sources[] = {RL_SOURCE_FAIL_OPEN, RL_SOURCE_FAIL_CLOSED, RL_SOURCE_LOCAL};
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+    rl_call call = call_of(RL_VERB_ALLOW, "own rule", 1);
+    call.on_error = &rules[i];
+    rl_decision decision;
+    CHECK_EQUAL(decide(limiter, &call, &decision), RL_OK);
+    CHECK_EQUAL(decision.source, sources[i]);
+    CHECK_EQUAL(decision.allowed, rules[i] != RL_ON_ERROR_CLOSED);
+    CHECK(decision.degraded);
+  }
+  int none = 99;
+  rl_call call = call_of(RL_VERB_ALLOW, "own rule", 1);
+  memcpy(&call.on_error, &(void *){&none}, sizeof call.on_error);
+  rl_decision decision;
+  CHECK_EQUAL(decide(limiter, &call, &decision), RL_ERR_INVALID_ARGUMENT);
+  CHECK_BEGINS(rl_last_error(), "on_error must be one of rl_on_error, got 99");
+  rl_limiter_free(limiter);
+  server_end(&redis);
+}
+
 static void a_server_that_is_away_is_found_again(void) {
   server redis = server_start();
   rl_limiter *limiter = limiter_on(dsn_of(&redis), 10, 1, 3600, NULL);
@@ -338,6 +365,7 @@ static void a_socket_in_the_file_system_leads_to_the_same_budget(void) {
 void faults(void) {
   TEST(a_server_that_never_answers_fails_within_the_time_limit);
   TEST(the_failure_rule_answers_for_a_silent_server);
+  TEST(a_call_may_have_a_failure_rule_of_its_own);
   TEST(a_server_that_is_away_is_found_again);
   TEST(a_restart_between_two_calls_is_not_noticed);
   TEST(a_server_that_stands_still_is_given_up_and_found_again);

@@ -26,6 +26,7 @@ int main(int argc, char **argv) {
   headers();
   client_ip();
   metrics();
+  events();
   concurrency();
   locks();
   in_flight();

@@ -32,6 +32,9 @@ void client_ip(void);
 /* What limiters have done, and how full stores are. */
 void metrics(void);
 
+/* Callbacks hear of decisions, and of what a store owes. */
+void events(void);
+
 /* Many threads and many processes, one budget. */
 void concurrency(void);
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ratelimit_core::{FailureRule, Limiter, ManualClock, Policy, Source, StoreErrorKind, store};
+use ratelimit_core::{Call, FailureRule, Limiter, ManualClock, Policy, Source, StoreErrorKind, store};
 use ratelimit_tests::RedisServer;
 use ratelimit_tests::server::free_port;
 use ratelimit_tests::wire::{Fate, Wire};
@@ -78,4 +78,57 @@ fn wrong_arguments_and_the_throw_rule_stay_errors() {
     assert_eq!(error.store_kind(), Some(StoreErrorKind::Refused));
     assert!(error.to_string().contains("127.0.0.1"), "{error}");
     assert!(!error.to_string().contains("key"), "{error}");
+}
+
+#[test]
+fn a_call_may_have_a_rule_of_its_own_while_the_server_is_stopped() {
+    let mut server = RedisServer::start();
+    let limiter = limiter(&format!("{}?timeout=5&connect_timeout=5", server.dsn()), FailureRule::Throw);
+    let asked = |rule| limiter.decide(Call::allow("own-rule", 1).on_error(rule));
+    // As long as the server answers there is nothing to rule.
+    assert_eq!(asked(FailureRule::Closed).expect("a decision").source(), Source::Store);
+    server.stop();
+    assert!(limiter.allow("own-rule", 1).is_err());
+    assert!(asked(FailureRule::Throw).is_err());
+    for (rule, allowed, source) in [
+        (FailureRule::Open, true, Source::FailOpen),
+        (FailureRule::Closed, false, Source::FailClosed),
+        (FailureRule::Local, true, Source::Local),
+    ] {
+        let decision = asked(rule).expect("the rule answers");
+        assert_eq!((decision.allowed(), decision.source(), decision.degraded()), (allowed, source, true));
+        let many = limiter.decide_many(&[Call::allow("own-rule-many", 1).on_error(rule), Call::peek("own-rule", 1)]);
+        let many = many.expect("arguments");
+        assert_eq!(many[0].as_ref().map(ratelimit_core::Decision::source), Ok(source));
+        assert!(many[1].is_err(), "each call has the rule it was given");
+    }
+    limiter.decide(Call::refund("own-rule", 1).on_error(FailureRule::Open)).expect("it is dropped");
+    let strict = Limiter::builder(Policy::token_bucket(10, 1.0, 3600.0).expect("a policy"));
+    let strict = strict.store(store::open(&format!("{}?timeout=5&connect_timeout=5", server.dsn())).expect("a store"));
+    let strict = strict.on_error(FailureRule::Open).build().expect("a limiter");
+    assert!(strict.decide(Call::allow("own-rule", 1).on_error(FailureRule::Throw)).is_err());
+}
+
+#[test]
+fn the_local_rule_of_one_call_spends_the_share_that_the_limiter_was_given() {
+    let dsn = format!("redis://127.0.0.1:{}", free_port());
+    let limiter = Limiter::builder(Policy::token_bucket(9, 1.0, 3600.0).expect("a policy"))
+        .store(store::open(&dsn).expect("a store"))
+        .share(4)
+        .clock(Arc::new(ManualClock::new(1_700_000_000.0)))
+        .build()
+        .expect("a limiter");
+    let call = Call::allow("local-once", 1).on_error(FailureRule::Local);
+    let decisions = [(); 3].map(|()| limiter.decide(call).expect("a decision"));
+    assert_eq!(decisions.each_ref().map(ratelimit_core::Decision::allowed), [true, true, false]);
+    assert!(decisions.iter().all(|decision| decision.limit() == 2 && decision.source() == Source::Local));
+}
+
+#[test]
+fn a_wait_goes_by_the_rule_of_its_call() {
+    let dsn = format!("redis://127.0.0.1:{}", free_port());
+    let limiter = limiter(&dsn, FailureRule::Throw);
+    let decision = limiter.wait_for(Call::allow("key", 1).on_error(FailureRule::Open), 1_000).expect("it passes");
+    assert_eq!(decision.source(), Source::FailOpen);
+    assert!(limiter.wait("key", 1, 1_000).is_err());
 }

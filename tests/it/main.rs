@@ -69,6 +69,9 @@ mod breaker;
 /// What limiters have done, in numbers.
 mod metrics;
 
+/// What is told of decisions and of failures, to whom and when.
+mod events;
+
 /// What is answered when the store is not there.
 mod failure_rule;
 

@@ -27,11 +27,15 @@ impl Limiter {
     ) -> Result<Decision> {
         let operation = prepared.operation(charges);
         if let Some(steps) = self.steps(prepared, charges) {
-            return self.carry_out_in_steps_async(store, &operation, &steps).await;
+            return self.carry_out_in_steps_async(store, &operation, &steps, prepared.manner()).await;
         }
         match self.store.refusal(&operation) {
-            Some(verdicts) => Ok(self.counted(&operation, self.decision(&operation, verdicts, Source::DenyCache))),
-            None => self.settle(store.decide(&operation).await, &operation),
+            Some(verdicts) => Ok(self.concluded(
+                &operation,
+                self.decision(&operation, verdicts, Source::DenyCache),
+                prepared.manner(),
+            )),
+            None => self.settle(store.decide(&operation).await, &operation, prepared.manner()),
         }
     }
 
@@ -50,7 +54,7 @@ impl Limiter {
         let refusals = self.refusals(&operations);
         let open = open(&operations, &refusals);
         let outcomes = store.decide_many(&open).await;
-        Ok(self.settle_all(&operations, refusals, outcomes))
+        Ok(self.settle_all(&operations, &prepared, refusals, outcomes))
     }
 
     pub(crate) async fn forget_token_async(&self, call: &Call<'_>) -> Result<()> {
@@ -63,8 +67,9 @@ impl Limiter {
 
     pub(crate) async fn reset_async(&self, keys: Keys<'_>) -> Result<()> {
         let Some(store) = self.store.asynchronous() else { return self.reset(keys) };
-        for key in self.all_keys(&keys)? {
-            store.reset(&key).await?;
+        let (keys, started) = (self.all_keys(&keys)?, self.started());
+        for key in &keys {
+            store.reset(key).await.inspect_err(|error| self.tell_reset_error(&keys, error, started))?;
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ impl Limiter {
             prepared.iter().zip(&charges).map(|(call, charges)| call.operation(charges)).collect();
         let refusals = self.refusals(&operations);
         let open = open(&operations, &refusals);
-        Ok(self.settle_all(&operations, refusals, self.store.decide_many(&open)))
+        Ok(self.settle_all(&operations, &prepared, refusals, self.store.decide_many(&open)))
     }
 
     /// Whether any of the calls is no single step; then each is carried out by itself, in order.
@@ -55,18 +55,23 @@ impl Limiter {
     pub(super) fn settle_all(
         &self,
         operations: &[Operation<'_>],
+        prepared: &[Prepared],
         refusals: Vec<Option<Verdicts>>,
         outcomes: Vec<Result<Verdicts>>,
     ) -> Vec<Result<Decision>> {
         let mut outcomes = outcomes.into_iter();
-        let settle = |(operation, refusal): (&Operation<'_>, Option<Verdicts>)| {
+        let settle = |((operation, refusal), call): ((&Operation<'_>, Option<Verdicts>), &Prepared)| {
             if let Some(verdicts) = refusal {
-                return Ok(self.counted(operation, self.decision(operation, verdicts, Source::DenyCache)));
+                return Ok(self.concluded(
+                    operation,
+                    self.decision(operation, verdicts, Source::DenyCache),
+                    call.manner(),
+                ));
             }
             let missing = || Err(Error::internal("the store left a call of many unanswered"));
-            self.settle(outcomes.next().unwrap_or_else(missing), operation)
+            self.settle(outcomes.next().unwrap_or_else(missing), operation, call.manner())
         };
-        operations.iter().zip(refusals).map(settle).collect()
+        operations.iter().zip(refusals).zip(prepared).map(settle).collect()
     }
 
     /// Checks the arguments of all; the error names the index of the call at fault.

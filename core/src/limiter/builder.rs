@@ -3,11 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use once_cell::race::OnceBox;
 use smallvec::{SmallVec, smallvec};
 
 use super::Limiter;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
+use crate::events::{DecisionCallback, StoreErrorCallback};
 use crate::key::{KeySpace, KeyStyle};
 use crate::metrics;
 use crate::policy::Policy;
@@ -45,6 +47,8 @@ pub struct LimiterBuilder {
     share: u32,
     hash_keys: bool,
     secrets: Option<Vec<Box<[u8]>>>,
+    on_decision: Option<DecisionCallback>,
+    on_store_error: Option<StoreErrorCallback>,
 }
 
 impl LimiterBuilder {
@@ -57,6 +61,8 @@ impl LimiterBuilder {
             share: 1,
             hash_keys: false,
             secrets: None,
+            on_decision: None,
+            on_store_error: None,
         }
     }
 
@@ -128,6 +134,18 @@ impl LimiterBuilder {
         Self { secrets: Some(secrets.into_iter().map(|secret| secret.into().into_boxed_slice()).collect()), ..self }
     }
 
+    /// Has a callback called for each decision; see [`events`](crate::events).
+    #[must_use]
+    pub fn on_decision(self, callback: DecisionCallback) -> Self {
+        Self { on_decision: Some(callback), ..self }
+    }
+
+    /// Has a callback called each time the store gives no usable answer; see [`events`](crate::events).
+    #[must_use]
+    pub fn on_store_error(self, callback: StoreErrorCallback) -> Self {
+        Self { on_store_error: Some(callback), ..self }
+    }
+
     /// Builds the limiter; asks the store nothing.
     pub fn build(self) -> Result<Limiter> {
         let count = self.policies.len();
@@ -143,7 +161,7 @@ impl LimiterBuilder {
             Some(store) => store,
             None => store::open_default(None)?,
         };
-        Ok(Limiter {
+        let limiter = Limiter {
             fallback: Fallback::new(self.on_error, self.share, &self.policies)?,
             counters: self.policies.iter().map(|policy| metrics::of_policy(policy.name())).collect(),
             policies: self.policies,
@@ -152,7 +170,11 @@ impl LimiterBuilder {
             newer,
             store,
             clock: self.clock,
-        })
+            listeners: OnceBox::new(),
+        };
+        self.on_decision.map_or(Ok(()), |callback| limiter.set_on_decision(callback))?;
+        self.on_store_error.map_or(Ok(()), |callback| limiter.set_on_store_error(callback))?;
+        Ok(limiter)
     }
 }
 

@@ -1,5 +1,6 @@
 //! One question to a limiter.
 
+use crate::resilience::FailureRule;
 use crate::store::Action;
 
 /// One question to a limiter, with everything that can be said about it.
@@ -19,6 +20,7 @@ pub struct Call<'a> {
     pub(super) cost: i64,
     pub(super) now_us: Option<u64>,
     pub(super) token: Option<&'a [u8]>,
+    pub(super) on_error: Option<FailureRule>,
 }
 
 /// Whose budget: one key for all policies, or one key for each by the policy's name.
@@ -33,7 +35,7 @@ pub enum Keys<'a> {
 impl<'a> Call<'a> {
     /// Take `cost` units if they pass.
     pub fn allow(keys: impl Into<Keys<'a>>, cost: i64) -> Self {
-        Self { action: Action::Allow, keys: keys.into(), cost, now_us: None, token: None }
+        Self { action: Action::Allow, keys: keys.into(), cost, now_us: None, token: None, on_error: None }
     }
 
     /// Say whether `cost` units would pass, and take nothing.
@@ -67,6 +69,23 @@ impl<'a> Call<'a> {
     #[must_use]
     pub const fn token(self, token: &'a [u8]) -> Self {
         Self { token: Some(token), ..self }
+    }
+
+    /// Answered by this rule, and not by the limiter's, when the store gives no answer.
+    ///
+    /// ```
+    /// use ratelimit_core::{Call, FailureRule, Limiter, Policy, Source, store};
+    ///
+    /// // Nobody listens there.
+    /// let limiter = Limiter::new(Policy::parse("10/s")?, store::open("redis://127.0.0.1:1")?)?;
+    /// assert!(limiter.allow("user:42", 1).is_err());
+    /// let decision = limiter.decide(Call::allow("user:42", 1).on_error(FailureRule::Open))?;
+    /// assert_eq!((decision.allowed(), decision.source()), (true, Source::FailOpen));
+    /// # Ok::<(), ratelimit_core::Error>(())
+    /// ```
+    #[must_use]
+    pub const fn on_error(self, rule: FailureRule) -> Self {
+        Self { on_error: Some(rule), ..self }
     }
 }
 

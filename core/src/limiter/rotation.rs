@@ -10,7 +10,7 @@ use std::ptr;
 
 use smallvec::SmallVec;
 
-use super::prepared::Prepared;
+use super::prepared::{Manner, Prepared};
 use super::{Call, Keys, Limiter};
 use crate::decision::{Decision, Source};
 use crate::error::Result;
@@ -100,14 +100,19 @@ impl Limiter {
     }
 
     /// Carries the steps out, one after the other, until one of them refuses.
-    pub(super) fn carry_out_in_steps(&self, whole: &Operation<'_>, steps: &[Operation<'_>]) -> Result<Decision> {
+    pub(super) fn carry_out_in_steps(
+        &self,
+        whole: &Operation<'_>,
+        steps: &[Operation<'_>],
+        manner: Manner,
+    ) -> Result<Decision> {
         let mut course = Course::default();
         for (count, step) in steps.iter().enumerate() {
             let (verdicts, source) = match self.store.refusal(step) {
                 Some(refusal) => (refusal, Source::DenyCache),
                 None => match self.store.decide(step) {
                     Ok(verdicts) => (verdicts, Source::Store),
-                    Err(error) => return self.fall_back(error, whole),
+                    Err(error) => return self.fall_back(error, whole, manner),
                 },
             };
             if course.hear(step, verdicts, source) == Next::GiveBack {
@@ -119,7 +124,7 @@ impl Limiter {
                 break;
             }
         }
-        Ok(self.counted(whole, self.decision(whole, course.verdicts, course.source)))
+        Ok(self.concluded(whole, self.decision(whole, course.verdicts, course.source), manner))
     }
 
     /// [`carry_out_in_steps`](Self::carry_out_in_steps) without blocking.
@@ -129,6 +134,7 @@ impl Limiter {
         store: &dyn crate::store::AsyncStore,
         whole: &Operation<'_>,
         steps: &[Operation<'_>],
+        manner: Manner,
     ) -> Result<Decision> {
         let mut course = Course::default();
         for (count, step) in steps.iter().enumerate() {
@@ -136,7 +142,7 @@ impl Limiter {
                 Some(refusal) => (refusal, Source::DenyCache),
                 None => match store.decide(step).await {
                     Ok(verdicts) => (verdicts, Source::Store),
-                    Err(error) => return self.fall_back(error, whole),
+                    Err(error) => return self.fall_back(error, whole, manner),
                 },
             };
             if course.hear(step, verdicts, source) == Next::GiveBack {
@@ -149,7 +155,7 @@ impl Limiter {
                 break;
             }
         }
-        Ok(self.counted(whole, self.decision(whole, course.verdicts, course.source)))
+        Ok(self.concluded(whole, self.decision(whole, course.verdicts, course.source), manner))
     }
 }
 

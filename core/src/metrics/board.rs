@@ -37,20 +37,21 @@ const STRIPES: usize = 16;
 /// Allowed and denied for each source, rounded up to two lines of a cache.
 const POLICY_WORDS: usize = 16;
 
-/// The latencies' classes, the one beyond, their sum, errors by kind, refunds dropped; rounded up.
+/// The latencies' classes, the one beyond, their sum, errors by kind, refunds dropped, failed callbacks; rounded up.
 const GENERAL_WORDS: usize = 32;
 
 const SOURCES: usize = Source::ALL.len();
 const SUM: usize = LATENCY_BOUNDS_US.len() + 1;
 const ERRORS: usize = SUM + 1;
 const DROPPED: usize = ERRORS + StoreErrorKind::ALL.len();
+const CALLBACKS: usize = DROPPED + 1;
 
 const STRIPE_WORDS: usize = GENERAL_WORDS + (NAMES + 1) * POLICY_WORDS;
 const NAME_AREA: usize = NAMES * NAME_SLOT;
 const WORDS: usize = NAME_AREA + STRIPES * STRIPE_WORDS;
 
 const _: () = assert!(NO_NAME as usize == NAMES);
-const _: () = assert!(SOURCES * 2 <= POLICY_WORDS && DROPPED < GENERAL_WORDS);
+const _: () = assert!(SOURCES * 2 <= POLICY_WORDS && CALLBACKS < GENERAL_WORDS);
 
 /// All counters of this process and those it shares them with.
 pub(super) struct Board(Region);
@@ -77,6 +78,7 @@ pub(super) struct GeneralCounts {
     pub(super) latency_sum_us: u64,
     pub(super) errors: [u64; StoreErrorKind::ALL.len()],
     pub(super) dropped_refunds: u64,
+    pub(super) callback_failures: u64,
 }
 
 static BOARD: OnceBox<Option<Board>> = OnceBox::new();
@@ -150,6 +152,10 @@ impl Board {
         self.add(DROPPED, 1);
     }
 
+    pub(super) fn count_callback_failure(&self) {
+        self.add(CALLBACKS, 1);
+    }
+
     pub(super) fn observe(&self, latency: Duration) {
         let us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
         let class = LATENCY_BOUNDS_US.iter().position(|bound| us <= *bound).unwrap_or(LATENCY_BOUNDS_US.len());
@@ -197,6 +203,7 @@ impl Board {
             latency_sum_us: self.sum(SUM),
             errors: std::array::from_fn(|kind| self.sum(ERRORS + kind)),
             dropped_refunds: self.sum(DROPPED),
+            callback_failures: self.sum(CALLBACKS),
         }
     }
 }

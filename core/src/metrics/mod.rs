@@ -56,6 +56,14 @@ pub(crate) fn count_dropped_refund() {
     }
 }
 
+/// Counts a callback that failed.
+#[cold]
+pub(crate) fn count_callback_failure() {
+    if let Some(board) = board() {
+        board.count_callback_failure();
+    }
+}
+
 /// Counts how long a server took to answer.
 #[inline]
 pub(crate) fn observe(latency: Duration) {

@@ -64,6 +64,12 @@ fn counted(board: &Board) -> Vec<MetricFamily> {
             MetricType::COUNTER,
             vec![counter(&[], general.dropped_refunds)],
         ),
+        family(
+            "rate_limiter_callback_failures_total",
+            "Callbacks for events that failed.",
+            MetricType::COUNTER,
+            vec![counter(&[], general.callback_failures)],
+        ),
         latency(&general),
     ]
 }

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
+use once_cell::race::OnceBox;
 use smallvec::SmallVec;
 
 use crate::algorithm::Verdict;
@@ -47,13 +48,20 @@ impl FromStr for FailureRule {
     }
 }
 
-/// A failure rule with what it needs to answer.
+/// A failure rule with what it needs to answer, and what another one needs that a single call names.
 #[derive(Debug)]
-pub(crate) enum Fallback {
-    Throw,
-    Open,
-    Closed,
-    Local { policies: SmallVec<[Policy; 1]>, store: Arc<dyn Store> },
+pub(crate) struct Fallback {
+    rule: FailureRule,
+    share: u32,
+    /// Made for the first call that needs it, unless the rule of the limiter does.
+    local: OnceBox<Local>,
+}
+
+/// What the rule `local` decides with.
+#[derive(Debug)]
+struct Local {
+    policies: SmallVec<[Policy; 1]>,
+    store: Arc<dyn Store>,
 }
 
 impl Fallback {
@@ -62,36 +70,53 @@ impl Fallback {
             let detail = format!("must be between 1 and {}, got 0", u32::MAX);
             return Err(Error::argument_error(ErrorKind::InvalidArgument, "share", detail));
         }
-        Ok(match rule {
-            FailureRule::Throw => Self::Throw,
-            FailureRule::Open => Self::Open,
-            FailureRule::Closed => Self::Closed,
-            FailureRule::Local => {
-                let policies = policies.iter().map(|policy| policy.divided(share)).collect::<Result<_>>()?;
-                Self::Local { policies, store: store::embedded()? }
-            }
-        })
+        let fallback = Self { rule, share, local: OnceBox::new() };
+        if rule == FailureRule::Local {
+            // So that policies that cannot be divided are told at once.
+            fallback.local(policies)?;
+        }
+        Ok(fallback)
     }
 
-    /// The decision in place of the store's, or the store's error again.
-    pub(crate) fn decide(&self, error: Error, policies: &[Policy], operation: &Operation<'_>) -> Result<Decision> {
+    /// The decision in place of the store's, or the store's error again: as `rule` says, or else the limiter's.
+    pub(crate) fn decide(
+        &self,
+        rule: Option<FailureRule>,
+        error: Error,
+        policies: &[Policy],
+        operation: &Operation<'_>,
+    ) -> Result<Decision> {
         if error.store_kind().is_none() {
             return Err(error);
         }
         let same_for_all = |verdict| policies.iter().map(|_| verdict).collect();
-        match self {
-            Self::Throw => Err(error),
-            Self::Open => Ok(decision(policies, &same_for_all(PASSES), Source::FailOpen)),
-            Self::Closed => Ok(decision(policies, &same_for_all(REFUSED), Source::FailClosed)),
-            Self::Local { policies: shares, store } => {
-                let share = |charge: &Charge<'_>| &shares[position(policies, charge)];
-                let charges = operation.charges.iter();
-                let charges: SmallVec<[Charge<'_>; 1]> =
-                    charges.map(|charge| Charge { policy: share(charge), key: charge.key }).collect();
-                let verdicts = store.decide(&Operation { charges: &charges, ..*operation })?;
-                Ok(decision(shares, &folded(shares, &charges, verdicts), Source::Local))
-            }
+        match rule.unwrap_or(self.rule) {
+            FailureRule::Throw => Err(error),
+            FailureRule::Open => Ok(decision(policies, &same_for_all(PASSES), Source::FailOpen)),
+            FailureRule::Closed => Ok(decision(policies, &same_for_all(REFUSED), Source::FailClosed)),
+            FailureRule::Local => self.local(policies)?.decide(policies, operation),
         }
+    }
+
+    fn local(&self, policies: &[Policy]) -> Result<&Local> {
+        self.local.get_or_try_init(|| Local::new(policies, self.share).map(Box::new))
+    }
+}
+
+impl Local {
+    fn new(policies: &[Policy], share: u32) -> Result<Self> {
+        let policies = policies.iter().map(|policy| policy.divided(share)).collect::<Result<_>>()?;
+        Ok(Self { policies, store: store::embedded()? })
+    }
+
+    /// `policies` are those that the operation charges; ours are their shares.
+    fn decide(&self, policies: &[Policy], operation: &Operation<'_>) -> Result<Decision> {
+        let share = |charge: &Charge<'_>| &self.policies[position(policies, charge)];
+        let charges = operation.charges.iter();
+        let charges: SmallVec<[Charge<'_>; 1]> =
+            charges.map(|charge| Charge { policy: share(charge), key: charge.key }).collect();
+        let verdicts = self.store.decide(&Operation { charges: &charges, ..*operation })?;
+        Ok(decision(&self.policies, &folded(&self.policies, &charges, verdicts), Source::Local))
     }
 }
 

@@ -38,6 +38,23 @@ final class DocumentationTest extends TestCase
         $this->check($document, $server->port, $server->log(...));
     }
 
+    public function testTheProgramOfThePageOnEventsPrintsWhatThePageSays(): void
+    {
+        $document = new Document('events');
+        $folder = sys_get_temp_dir() . '/ratelimit-events-' . bin2hex(random_bytes(6));
+        mkdir("$folder/vendor", 0700, true);
+        file_put_contents("$folder/events.php", $document->files()['events.php']);
+        $library = var_export(dirname(__DIR__) . '/autoload.php', true);
+        file_put_contents("$folder/vendor/autoload.php", "<?php require 'Psr/Log/autoload.php'; require $library;");
+        $printed = shell_exec(implode(' ', array_map(escapeshellarg(...), [
+            PHP_BINARY, '-d', 'extension=' . getenv('RATELIMIT_SO'), '-d', 'display_errors=1', "$folder/events.php",
+        ])) . ' 2>&1');
+        array_map(unlink(...), ["$folder/events.php", "$folder/vendor/autoload.php"]);
+        array_map(rmdir(...), ["$folder/vendor", $folder]);
+        $expected = array_column($document->commands(), 1, 0)['php events.php'];
+        self::assertSame($expected, $printed);
+    }
+
     private function check(Document $document, int $port, callable $log): void
     {
         self::assertGreaterThan(3, count($document->commands()));

@@ -297,7 +297,7 @@ final class ArgumentsTest extends TestCase
     public function testTooFewAndTooManyArgumentsAreCounted(): void
     {
         $limiter = new Limiter(Policy::tokenBucket(1, 1.0), Store::memory());
-        foreach ([[], ['k', 1, null, 1]] as $arguments) {
+        foreach ([[], ['k', 1, null, null, 1]] as $arguments) {
             try {
                 $limiter->allow(...$arguments);
                 self::fail('it was taken');

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace RateLimit\Tests\Unit;
 
 use PHPUnit\Framework\TestCase;
+use RateLimit\Exception\InvalidArgument;
 use RateLimit\Exception\StoreUnavailable;
 use RateLimit\Limiter;
 use RateLimit\Policy;
@@ -55,6 +56,44 @@ final class FailureTest extends TestCase
         }
         $server->start();
         self::assertSame(9, $limiter->allow('k')->remaining);
+    }
+
+    public function testACallMayHaveAFailureRuleOfItsOwn(): void
+    {
+        $server = new RedisServer();
+        $limiter = $this->limiter($server->dsn());
+        self::assertSame('store', $limiter->allow('k', onError: 'closed')->source, 'there is nothing to rule');
+        $server->stop();
+        self::assertContains($this->failureOf($limiter)->kind, ['refused', 'closed']);
+        foreach (['open' => [true, 'fail_open'], 'closed' => [false, 'fail_closed'], 'local' => [true, 'local']] as $rule => $expected) {
+            $decisions = [
+                $limiter->allow('own-rule', onError: $rule),
+                $limiter->peek('own-rule', onError: $rule),
+                $limiter->reserve('own-rule', onError: $rule),
+                ...$limiter->allowMany([['own-rule'], ['own-rule', 2]], onError: $rule),
+            ];
+            foreach ($decisions as $decision) {
+                self::assertSame([...$expected, true], [$decision->allowed, $decision->source, $decision->degraded]);
+            }
+        }
+        self::assertSame('fail_open', $limiter->wait('own-rule', onError: 'open')->source);
+        $limiter->refund('own-rule', onError: 'open');
+        $lenient = new Limiter(Policy::tokenBucket(10, 1.0, 3600.0), $server->dsn(), onError: 'open');
+        self::assertSame('fail_open', $lenient->allow('k')->source);
+        $this->expectException(StoreUnavailable::class);
+        $lenient->allow('k', onError: 'throw');
+    }
+
+    public function testAFailureRuleThatIsNoneIsRefusedBeforeAnythingIsAsked(): void
+    {
+        $limiter = $this->limiter(Store::memory());
+        try {
+            $limiter->allow('k', onError: 'perhaps');
+            self::fail('it is no rule');
+        } catch (InvalidArgument $error) {
+            self::assertSame('onError must be throw, open, closed or local, got "perhaps"', $error->getMessage());
+        }
+        self::assertSame(10, $limiter->peek('k')->remaining);
     }
 
     public function testAListenerThatNeverAnswersIsATimeoutWithinTheDeadline(): void

@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final, Literal, Protocol, TypeVar, final
 
-from .errors import WaitTooLong
+from .errors import StoreUnavailable, WaitTooLong
 
 __all__ = [
     "BucketState",
     "Concurrency",
     "Decision",
+    "DecisionEvent",
     "Fail",
     "GlobalLimit",
     "Go",
@@ -29,6 +30,7 @@ __all__ = [
     "Return",
     "SHARED_KEY",
     "Store",
+    "StoreErrorEvent",
     "StoreInfo",
     "Ticket",
     "TokenBucket",
@@ -93,6 +95,78 @@ _RedisClient = _SingleClient | _ClusterClient
 
 class _Clock(Protocol):
     def now(self) -> float: ...
+
+@final
+class DecisionEvent:
+    """A decision has been made; what `on_decision` is called with."""
+
+    @property
+    def verb(self) -> Literal["allow", "peek", "reserve", "refund"]:
+        """What was asked. A wait is told as what it asks at each step."""
+    @property
+    def policy(self) -> str:
+        """The name of the policy that ruled."""
+    @property
+    def key(self) -> str:
+        """Whose budget: 16 characters of the key's hash, the same for each call on the key.
+
+        Keyed with the limiter's `secret` where there is one; without one an address can be found by trying all of them.
+        Never the key.
+        """
+    @property
+    def cost(self) -> int:
+        """Units."""
+    @property
+    def store(self) -> str:
+        """The kind of the limiter's store."""
+    @property
+    def duration(self) -> float:
+        """Seconds until the answer was there; for one of many calls, until all answers were."""
+    @property
+    def decision(self) -> Decision:
+        """The decision."""
+    def context(self) -> dict[str, Any]:
+        """All of it by name, for structured logs: the members of the event and the numbers of the decision.
+
+        A `retry_after` of None is never.
+        """
+
+@final
+class StoreErrorEvent:
+    """A store has given no usable answer; what `on_store_error` is called with.
+
+    Unless the failure rule is `throw`, a `DecisionEvent` follows.
+    """
+
+    @property
+    def verb(self) -> Literal["allow", "peek", "reserve", "refund", "reset"]:
+        """What was asked."""
+    @property
+    def policy(self) -> str:
+        """The name of the limiter's policy; of several the first."""
+    @property
+    def key(self) -> str:
+        """Whose budget, as for a decision. Never the key."""
+    @property
+    def cost(self) -> int:
+        """Units; 0 for `reset`."""
+    @property
+    def store(self) -> str:
+        """The kind of the limiter's store."""
+    @property
+    def duration(self) -> float:
+        """Seconds until the failure was there."""
+    @property
+    def kind(self) -> str:
+        """What went wrong, in a word: `timeout`, `refused` and so on."""
+    @property
+    def error(self) -> StoreUnavailable:
+        """What went wrong: an exception that is not raised."""
+    def context(self) -> dict[str, Any]:
+        """All of it by name, for structured logs; `error` as its sentence."""
+
+_OnDecision = Callable[[DecisionEvent], Any] | Iterable[Callable[[DecisionEvent], Any]]
+_OnStoreError = Callable[[StoreErrorEvent], Any] | Iterable[Callable[[StoreErrorEvent], Any]]
 
 def metrics() -> str:
     """All metrics as Prometheus text: calls let pass and refused by policy and source, errors of the store by kind, how
@@ -383,11 +457,17 @@ class Limiter:
     either share their limits; drop the old one when all have had both for as long as the longest window. `clock` replaces the store's own clock: a
     `ManualClock`, or any object whose `now()` gives seconds since 1970; it is called before any lock is taken.
 
+    `on_decision` is called with a `DecisionEvent` for each decision and `on_store_error` with a `StoreErrorEvent` each time
+    the store gives no answer: functions, or lists of them. They are called when the call is over and before it returns;
+    what they raise goes to `sys.unraisablehook` and changes nothing. They may ask the same limiter: of what they ask
+    themselves, nothing is told.
+
     Every verb takes a key, which is str or bytes, or with several policies also a dict of one key per policy's name. It
     raises `InvalidCost` unless `cost` is an int from 1 to 2147483647, and `StoreUnavailable` when the store fails and
     `on_error` is `throw`. With a `token` (str or bytes) a call may be sent again, as after a time-out: what a call with
     the same token on the same key took within the last minute is not taken again, and its decision is given again. A
-    refund may have the token of what it gives back.
+    refund may have the token of what it gives back. A call with an `on_error` is answered by that rule and not by the
+    limiter's when the store fails.
 
     May be used from any thread and after `os.fork()`.
     """
@@ -402,23 +482,35 @@ class Limiter:
         hash_keys: bool = False,
         secret: None | _Secret = None,
         clock: None | _Clock = None,
+        on_decision: None | _OnDecision = None,
+        on_store_error: None | _OnStoreError = None,
     ) -> Limiter: ...
-    def allow(self, key: _Key, cost: int = 1, *, token: None | str | bytes = None) -> Decision:
+    def allow(
+        self, key: _Key, cost: int = 1, *, token: None | str | bytes = None, on_error: None | _FailureRule = None
+    ) -> Decision:
         """Takes `cost` units of the budget of `key`, if they are there.
 
         A cost above the limit is no error: it is denied with a `retry_after` of `math.inf`.
         """
-    def allow_many(self, calls: Iterable[_Key | tuple[_Key, int]]) -> list[Decision]:
+    def allow_many(
+        self, calls: Iterable[_Key | tuple[_Key, int]], *, on_error: None | _FailureRule = None
+    ) -> list[Decision]:
         """`allow` for many calls, in order, in as few round trips as the store allows: one per server.
 
         `calls` has a pair of a key and a cost for each, or a key alone where the cost is 1. Each decision stands alone.
         A wrong argument raises before anything is asked, and names the index of its call. When the store fails for some
         of the calls and `on_error` is `throw`, the `decisions` of the `StoreUnavailable` are those of the others.
         """
-    def peek(self, key: _Key, cost: int = 1) -> Decision:
+    def peek(self, key: _Key, cost: int = 1, *, on_error: None | _FailureRule = None) -> Decision:
         """What `allow` would answer, without taking anything."""
     def reserve(
-        self, key: _Key, cost: int = 1, max_wait: float | None = ..., *, token: None | str | bytes = None
+        self,
+        key: _Key,
+        cost: int = 1,
+        max_wait: float | None = ...,
+        *,
+        token: None | str | bytes = None,
+        on_error: None | _FailureRule = None,
     ) -> Decision:
         """Takes `cost` units now, for a start after `decision.delay` seconds: ahead of time where they are not there yet.
 
@@ -427,7 +519,13 @@ class Limiter:
         raises `InvalidArgument`: `wait` is for them.
         """
     def wait(
-        self, key: _Key, cost: int = 1, max_wait: float | None = ..., *, token: None | str | bytes = None
+        self,
+        key: _Key,
+        cost: int = 1,
+        max_wait: float | None = ...,
+        *,
+        token: None | str | bytes = None,
+        on_error: None | _FailureRule = None,
     ) -> Decision:
         """Takes `cost` units, sleeping until they are there; at most `max_wait` seconds (`math.inf` when left out).
 
@@ -435,7 +533,9 @@ class Limiter:
         as `time.sleep` does, so that other threads go on and Ctrl-C interrupts it; a wait that an exception ends gives
         back the slot that it had reserved. With a `ManualClock` it moves the clock instead.
         """
-    def refund(self, key: _Key, cost: int = 1, *, token: None | str | bytes = None) -> None:
+    def refund(
+        self, key: _Key, cost: int = 1, *, token: None | str | bytes = None, on_error: None | _FailureRule = None
+    ) -> None:
         """Gives `cost` units back, for work that was not done after all: at most what was taken, never above the limit.
 
         When the store gives no answer it raises `StoreUnavailable`; where `on_error` is open or closed it is dropped instead.
@@ -465,6 +565,7 @@ class _Waiting:
         cost: int = 1,
         max_wait: float | None = ...,
         token: None | str | bytes = None,
+        on_error: None | _FailureRule = None,
     ) -> _Waiting: ...
     def step(self) -> tuple[float, Decision | None]:
         """The next step: (seconds to sleep before the one after it, the decision at the end of the wait)."""
@@ -701,11 +802,15 @@ def begin_call(
     cost: int = 1,
     max_wait: float | None = ...,
     token: None | str | bytes = None,
+    on_error: None | _FailureRule = None,
 ) -> Future[Decision]:
     """Begins `allow`, `peek`, `reserve` or `refund`, whose outcome is None."""
 
 def begin_allow_many(
-    mailbox: _Mailbox, limiter: Limiter, calls: Iterable[_Key | tuple[_Key, int]]
+    mailbox: _Mailbox,
+    limiter: Limiter,
+    calls: Iterable[_Key | tuple[_Key, int]],
+    on_error: None | _FailureRule = None,
 ) -> Future[list[Decision]]:
     """Begins `allow_many`."""
 

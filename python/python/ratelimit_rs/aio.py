@@ -40,7 +40,18 @@ from ._native import (
 )
 
 if TYPE_CHECKING:
-    from ._native import Decision, Policy, Store, _Clock, _FailureRule, _Key, _RedisClient, _Secret
+    from ._native import (
+        Decision,
+        Policy,
+        Store,
+        _Clock,
+        _FailureRule,
+        _Key,
+        _OnDecision,
+        _OnStoreError,
+        _RedisClient,
+        _Secret,
+    )
 
 __all__ = ["Concurrency", "Limiter", "Lock", "TokenBucket", "ping"]
 
@@ -51,7 +62,8 @@ class Limiter:
     """`ratelimit_rs.Limiter`, its verbs awaited: same arguments, same decisions, same exceptions.
 
     May be used from several event loops, in any threads, and after `os.fork()`. A memory store, which nobody has to wait
-    for, is asked at once.
+    for, is asked at once. `on_decision` and `on_store_error` are plain functions; they are called in the thread of the
+    event loop, in a copy of the context of the task that asked, also when it has been cancelled since.
     """
 
     __slots__ = ("_blocks", "_limiter")
@@ -66,9 +78,19 @@ class Limiter:
         hash_keys: bool = False,
         secret: None | _Secret = None,
         clock: None | _Clock = None,
+        on_decision: None | _OnDecision = None,
+        on_store_error: None | _OnStoreError = None,
     ) -> None:
         self._limiter = _native.Limiter(
-            policies, store, on_error=on_error, share=share, hash_keys=hash_keys, secret=secret, clock=clock
+            policies,
+            store,
+            on_error=on_error,
+            share=share,
+            hash_keys=hash_keys,
+            secret=secret,
+            clock=clock,
+            on_decision=on_decision,
+            on_store_error=on_store_error,
         )
         self._blocks = self._limiter._blocks
 
@@ -82,34 +104,50 @@ class Limiter:
         made._blocks = limiter._blocks
         return made
 
-    async def allow(self, key: _Key, cost: int = 1, *, token: None | str | bytes = None) -> Decision:
+    async def allow(
+        self, key: _Key, cost: int = 1, *, token: None | str | bytes = None, on_error: None | _FailureRule = None
+    ) -> Decision:
         """Takes `cost` units of the budget of `key`, if they are there."""
         if self._blocks:
-            return await begin_call(_mailbox(), self._limiter, "allow", key, cost, token=token)
-        return self._limiter.allow(key, cost, token=token)
+            return await begin_call(_mailbox(), self._limiter, "allow", key, cost, token=token, on_error=on_error)
+        return self._limiter.allow(key, cost, token=token, on_error=on_error)
 
-    async def allow_many(self, calls: Iterable[_Key | tuple[_Key, int]]) -> list[Decision]:
+    async def allow_many(
+        self, calls: Iterable[_Key | tuple[_Key, int]], *, on_error: None | _FailureRule = None
+    ) -> list[Decision]:
         """`allow` for many calls, in order, in as few round trips as the store allows: one per server."""
         if self._blocks:
-            return await begin_allow_many(_mailbox(), self._limiter, calls)
-        return self._limiter.allow_many(calls)
+            return await begin_allow_many(_mailbox(), self._limiter, calls, on_error)
+        return self._limiter.allow_many(calls, on_error=on_error)
 
-    async def peek(self, key: _Key, cost: int = 1) -> Decision:
+    async def peek(self, key: _Key, cost: int = 1, *, on_error: None | _FailureRule = None) -> Decision:
         """What `allow` would answer, without taking anything."""
         if self._blocks:
-            return await begin_call(_mailbox(), self._limiter, "peek", key, cost)
-        return self._limiter.peek(key, cost)
+            return await begin_call(_mailbox(), self._limiter, "peek", key, cost, on_error=on_error)
+        return self._limiter.peek(key, cost, on_error=on_error)
 
     async def reserve(
-        self, key: _Key, cost: int = 1, max_wait: float | None = math.inf, *, token: None | str | bytes = None
+        self,
+        key: _Key,
+        cost: int = 1,
+        max_wait: float | None = math.inf,
+        *,
+        token: None | str | bytes = None,
+        on_error: None | _FailureRule = None,
     ) -> Decision:
         """Takes `cost` units now, for a start after `decision.delay` seconds: ahead of time where they are not there yet."""
         if self._blocks:
-            return await begin_call(_mailbox(), self._limiter, "reserve", key, cost, max_wait, token)
-        return self._limiter.reserve(key, cost, max_wait, token=token)
+            return await begin_call(_mailbox(), self._limiter, "reserve", key, cost, max_wait, token, on_error)
+        return self._limiter.reserve(key, cost, max_wait, token=token, on_error=on_error)
 
     async def wait(
-        self, key: _Key, cost: int = 1, max_wait: float | None = math.inf, *, token: None | str | bytes = None
+        self,
+        key: _Key,
+        cost: int = 1,
+        max_wait: float | None = math.inf,
+        *,
+        token: None | str | bytes = None,
+        on_error: None | _FailureRule = None,
     ) -> Decision:
         """Takes `cost` units, sleeping in the event loop until they are there; at most `max_wait` seconds.
 
@@ -117,7 +155,7 @@ class Limiter:
         task is cancelled gives back the slot that it had reserved, which may take as long as the store's time limits; the
         task ends then.
         """
-        waiting = _Waiting(self._limiter, key, cost, max_wait, token)
+        waiting = _Waiting(self._limiter, key, cost, max_wait, token, on_error)
         try:
             while True:
                 seconds, decision = await begin_step(_mailbox(), waiting) if self._blocks else waiting.step()
@@ -135,12 +173,14 @@ class Limiter:
                 await self._give_up(waiting)
             raise
 
-    async def refund(self, key: _Key, cost: int = 1, *, token: None | str | bytes = None) -> None:
+    async def refund(
+        self, key: _Key, cost: int = 1, *, token: None | str | bytes = None, on_error: None | _FailureRule = None
+    ) -> None:
         """Gives `cost` units back, for work that was not done after all: at most what was taken, never above the limit."""
         if self._blocks:
-            await begin_call(_mailbox(), self._limiter, "refund", key, cost, token=token)
+            await begin_call(_mailbox(), self._limiter, "refund", key, cost, token=token, on_error=on_error)
         else:
-            self._limiter.refund(key, cost, token=token)
+            self._limiter.refund(key, cost, token=token, on_error=on_error)
 
     async def reset(self, key: _Key) -> None:
         """Forgets what `key` has used: its budget is whole again. Raises `StoreUnavailable`."""
