@@ -9,6 +9,8 @@ mod builder;
 
 mod call;
 
+mod lease;
+
 mod prepared;
 
 mod rotation;
@@ -53,6 +55,7 @@ pub struct Limiter {
     store: Arc<dyn Store>,
     clock: Option<Arc<dyn Clock>>,
     fallback: Fallback,
+    leases: Option<Arc<lease::Leases>>,
     /// Per policy, where its decisions are counted.
     counters: SmallVec<[PolicyCounters; 1]>,
 }
@@ -140,6 +143,9 @@ impl Limiter {
             let charges = [Charge { policy, key: &key }];
             let now_us = self.now_us(&call)?;
             let operation = Operation { action: call.action, charges: &charges, cost, now_us, token: None };
+            if let Some(leases) = self.leases_for(&operation) {
+                return self.decide_leased(leases, &operation);
+            }
             if let Some(verdicts) = self.store.refusal(&operation) {
                 return Ok(self.counted(&operation, self.decision(&operation, verdicts, Source::DenyCache)));
             }
@@ -162,6 +168,9 @@ impl Limiter {
     }
 
     fn carry_out(&self, operation: &Operation<'_>) -> Result<Decision> {
+        if let Some(leases) = self.leases_for(operation) {
+            return self.decide_leased(leases, operation);
+        }
         match self.store.refusal(operation) {
             Some(verdicts) => Ok(self.counted(operation, self.decision(operation, verdicts, Source::DenyCache))),
             None => self.settle(self.store.decide(operation), operation),
@@ -201,7 +210,17 @@ impl Limiter {
 
     /// Forgets what `key` has used: its budget is whole again.
     pub fn reset<'a>(&self, keys: impl Into<Keys<'a>>) -> Result<()> {
-        self.all_keys(&keys.into())?.iter().try_for_each(|key| self.store.reset(key))
+        self.all_keys(&keys.into())?.iter().try_for_each(|key| {
+            self.forget_leases(key);
+            self.store.reset(key)
+        })
+    }
+
+    /// Forgets what this host has leased of a key.
+    fn forget_leases(&self, key: &StoredKey) {
+        if let Some(leases) = &self.leases {
+            leases.forget(key);
+        }
     }
 
     /// Forgets what a call with a token took, so that the token is as good as new.

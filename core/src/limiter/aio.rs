@@ -29,6 +29,9 @@ impl Limiter {
         if let Some(steps) = self.steps(prepared, charges) {
             return self.carry_out_in_steps_async(store, &operation, &steps).await;
         }
+        if let Some(leases) = self.leases_for(&operation) {
+            return self.decide_leased_async(leases, &operation, store).await;
+        }
         match self.store.refusal(&operation) {
             Some(verdicts) => Ok(self.counted(&operation, self.decision(&operation, verdicts, Source::DenyCache))),
             None => self.settle(store.decide(&operation).await, &operation),
@@ -47,10 +50,10 @@ impl Limiter {
             return Ok(outcomes);
         }
         let operations: Vec<_> = prepared.iter().zip(&charges).map(|(call, charges)| call.operation(charges)).collect();
-        let refusals = self.refusals(&operations);
-        let open = open(&operations, &refusals);
+        let known = self.known_of(&operations);
+        let open = open(&operations, &known);
         let outcomes = store.decide_many(&open).await;
-        Ok(self.settle_all(&operations, refusals, outcomes))
+        Ok(self.settle_all(&operations, known, outcomes))
     }
 
     pub(crate) async fn forget_token_async(&self, call: &Call<'_>) -> Result<()> {
@@ -64,6 +67,7 @@ impl Limiter {
     pub(crate) async fn reset_async(&self, keys: Keys<'_>) -> Result<()> {
         let Some(store) = self.store.asynchronous() else { return self.reset(keys) };
         for key in self.all_keys(&keys)? {
+            self.forget_leases(&key);
             store.reset(&key).await?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::prepared::{Charges, Prepared};
 use super::{Call, Limiter};
-use crate::decision::{Decision, Source};
+use crate::decision::Decision;
 use crate::error::{Error, Result};
 use crate::store::{Operation, Verdicts};
 
@@ -36,9 +36,9 @@ impl Limiter {
         }
         let operations: Vec<Operation<'_>> =
             prepared.iter().zip(&charges).map(|(call, charges)| call.operation(charges)).collect();
-        let refusals = self.refusals(&operations);
-        let open = open(&operations, &refusals);
-        Ok(self.settle_all(&operations, refusals, self.store.decide_many(&open)))
+        let known = self.known_of(&operations);
+        let open = open(&operations, &known);
+        Ok(self.settle_all(&operations, known, self.store.decide_many(&open)))
     }
 
     /// Whether any of the calls is no single step; then each is carried out by itself, in order.
@@ -47,26 +47,26 @@ impl Limiter {
     }
 
     /// What is known of each without asking the store.
-    pub(super) fn refusals(&self, operations: &[Operation<'_>]) -> Vec<Option<Verdicts>> {
-        operations.iter().map(|operation| self.store.refusal(operation)).collect()
+    pub(super) fn known_of(&self, operations: &[Operation<'_>]) -> Vec<Option<Decision>> {
+        operations.iter().map(|operation| self.known(operation)).collect()
     }
 
-    /// One outcome per operation: a refusal, or the next of the store's.
+    /// One outcome per operation: what is known, or the next of the store's.
     pub(super) fn settle_all(
         &self,
         operations: &[Operation<'_>],
-        refusals: Vec<Option<Verdicts>>,
+        known: Vec<Option<Decision>>,
         outcomes: Vec<Result<Verdicts>>,
     ) -> Vec<Result<Decision>> {
         let mut outcomes = outcomes.into_iter();
-        let settle = |(operation, refusal): (&Operation<'_>, Option<Verdicts>)| {
-            if let Some(verdicts) = refusal {
-                return Ok(self.counted(operation, self.decision(operation, verdicts, Source::DenyCache)));
+        let settle = |(operation, known): (&Operation<'_>, Option<Decision>)| {
+            if let Some(decision) = known {
+                return Ok(decision);
             }
             let missing = || Err(Error::internal("the store left a call of many unanswered"));
             self.settle(outcomes.next().unwrap_or_else(missing), operation)
         };
-        operations.iter().zip(refusals).map(settle).collect()
+        operations.iter().zip(known).map(settle).collect()
     }
 
     /// Checks the arguments of all; the error names the index of the call at fault.
@@ -77,7 +77,7 @@ impl Limiter {
 }
 
 /// The operations that the store has to be asked about.
-pub(super) fn open<'a>(operations: &[Operation<'a>], refusals: &[Option<Verdicts>]) -> Vec<Operation<'a>> {
-    let open = operations.iter().zip(refusals).filter(|(_, refusal)| refusal.is_none());
+pub(super) fn open<'a>(operations: &[Operation<'a>], known: &[Option<Decision>]) -> Vec<Operation<'a>> {
+    let open = operations.iter().zip(known).filter(|(_, decision)| decision.is_none());
     open.map(|(operation, _)| *operation).collect()
 }
