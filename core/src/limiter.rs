@@ -24,6 +24,7 @@ use smallvec::SmallVec;
 
 pub use builder::{LimiterBuilder, Policies};
 pub use call::{Call, Keys};
+pub use lease::invalid_lease;
 pub(crate) use rotation::{folded, position};
 pub use wait::{WaitStep, Waiting};
 

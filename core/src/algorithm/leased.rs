@@ -2,8 +2,7 @@
 //!
 //! A pool lasts at most until the window ends in which its units were counted. It grows with what is asked for: each lease
 //! is the double of the one before as long as that was spent quickly, so a key that is asked for now and then leases
-//! nothing that it will not spend. There is no twin in Lua: pools are never on a server,
-//! so that a word of their state may be a whole one.
+//! nothing that it will not spend. There is no twin in Lua: pools are never on a server.
 
 use super::{MAX_UNITS, Question, State, Verdict};
 
@@ -21,9 +20,16 @@ const MAX_DOUBLINGS: u64 = 31;
 /// In place of a number of doublings: somebody else has gone for a lease.
 pub(crate) const BUSY: u64 = u64::MAX;
 
-const CLAIMED: u64 = 1 << 63;
-const DOUBLINGS_AT: u32 = 56;
-const REMAINING_AT: u32 = 31;
+// Where things stand in the words of a state, each of which is below 2^53. First the units, and what the server has left:
+// so many bits of it, and how many zeros follow.
+const UNITS_BITS: u32 = 31;
+const PRECISE_BITS: u32 = 17;
+const ZEROS_AT: u32 = UNITS_BITS + PRECISE_BITS;
+
+// Then the window's end, and last the instant in ticks, the doublings, and whether it is claimed.
+const TICK_US: u64 = 1_024;
+const DOUBLINGS_AT: u32 = 43;
+const CLAIMED: u64 = 1 << 48;
 
 /// What is done with a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,27 +121,29 @@ impl Pool {
             let (ends_at_us, at_us) = (now_us, now_us.saturating_sub(FORGOTTEN_US + 1));
             return Self { units: 0, remaining: 0, window_end_us: 0, ends_at_us, doublings: 0, claimed: false, at_us };
         };
-        let [counts, window, at_us] = words.map(i64::cast_unsigned);
+        let [counts, window_end_us, claim] = words.map(i64::cast_unsigned);
         let ends_at_us = whole_at_us - KEPT_US;
         // What was not spent in its window is lost.
         let units = if now_us < ends_at_us { counts & MAX_UNITS } else { 0 };
         Self {
             units,
-            remaining: counts >> REMAINING_AT,
-            window_end_us: window & ((1 << DOUBLINGS_AT) - 1),
+            remaining: (counts >> UNITS_BITS & ((1 << PRECISE_BITS) - 1)) << (counts >> ZEROS_AT),
+            window_end_us,
             ends_at_us,
-            doublings: window >> DOUBLINGS_AT & MAX_DOUBLINGS,
-            claimed: window & CLAIMED != 0,
-            at_us,
+            doublings: claim >> DOUBLINGS_AT & MAX_DOUBLINGS,
+            claimed: claim & CLAIMED != 0,
+            at_us: (claim & ((1 << DOUBLINGS_AT) - 1)) * TICK_US,
         }
     }
 
     fn state(&self, now_us: u64) -> State {
         let claimed = if self.claimed { CLAIMED } else { 0 };
-        let counts = self.units | self.remaining << REMAINING_AT;
-        let window = self.window_end_us | self.doublings << DOUBLINGS_AT | claimed;
+        // Rounded down, where it is so much that nobody will miss it.
+        let zeros = (u64::BITS - self.remaining.leading_zeros()).saturating_sub(PRECISE_BITS);
+        let counts = self.units | self.remaining >> zeros << UNITS_BITS | u64::from(zeros) << ZEROS_AT;
+        let claim = self.at_us / TICK_US | self.doublings << DOUBLINGS_AT | claimed;
         let ends_at_us = if self.units > 0 { self.ends_at_us } else { now_us };
-        State { words: [counts, window, self.at_us].map(u64::cast_signed), whole_at_us: ends_at_us + KEPT_US }
+        State { words: [counts, self.window_end_us, claim].map(u64::cast_signed), whole_at_us: ends_at_us + KEPT_US }
     }
 
     fn age_us(&self, now_us: u64) -> u64 {
@@ -143,11 +151,12 @@ impl Pool {
     }
 
     fn spend(&mut self, question: &Question) -> Verdict {
+        let before = self.units;
         self.units -= question.cost;
         let old = self.age_us(question.now_us) > LIFE_US;
         Verdict {
             allowed: true,
-            remaining: self.units + self.remaining,
+            remaining: self.remaining + if question.commit { self.units } else { before },
             retry_after_us: 0,
             reset_after_us: self.ends_at_us - question.now_us,
             delay_us: if old { self.units } else { 0 },
@@ -225,4 +234,108 @@ fn passes(remaining: u64) -> Verdict {
 
 fn refused(remaining: u64) -> Verdict {
     Verdict { allowed: false, ..passes(remaining) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{MAX_EXACT, Verb};
+    use super::*;
+
+    const NOW_US: u64 = 1_700_000_000_000_000;
+    const END_US: u64 = NOW_US + 60_000_000;
+
+    fn step(state: &mut Option<State>, step: Step, now_us: u64, cost: u64) -> Verdict {
+        let verdict = Leased(step).decide(state, &Question { now_us, verb: Verb::Allow, cost, commit: true });
+        assert!(state.iter().all(|state| state.words.iter().all(|word| (0..MAX_EXACT.cast_signed()).contains(word))));
+        verdict
+    }
+
+    fn deposit(units: u64, window_end_us: u64, doublings: u64) -> Step {
+        let doublings = Some(doublings);
+        Step::Deposit(Deposit { units, remaining: 70, window_end_us, ends_at_us: window_end_us, doublings })
+    }
+
+    #[test]
+    fn what_two_put_in_adds_up_and_is_spent_once() {
+        let mut state = None;
+        for units in [3, 4] {
+            assert!(step(&mut state, deposit(units, END_US, 1), NOW_US, 1).allowed);
+        }
+        let spent = step(&mut state, Step::Spend, NOW_US, 5);
+        assert_eq!((spent.allowed, spent.remaining, spent.reset_after_us), (true, 72, 60_000_000));
+        let refused = step(&mut state, Step::Spend, NOW_US, 3);
+        assert_eq!((refused.allowed, refused.remaining), (false, 2));
+        assert!(step(&mut state, Step::Spend, NOW_US, 2).allowed);
+    }
+
+    #[test]
+    fn units_end_with_their_window_and_are_not_mixed_with_those_of_another() {
+        let mut state = None;
+        step(&mut state, deposit(3, END_US, 0), NOW_US, 1);
+        assert!(!step(&mut state, deposit(9, END_US - 1, 0), NOW_US, 1).allowed, "of an older window");
+        assert!(step(&mut state, Step::Spend, END_US - 1, 1).allowed);
+        assert_eq!(step(&mut state, Step::Spend, END_US, 1).remaining, 0);
+        assert!(!step(&mut state, deposit(9, END_US, 0), END_US, 1).allowed, "of a window that is over");
+        assert!(step(&mut state, deposit(4, END_US + 10, 0), END_US, 1).allowed);
+        assert!(step(&mut state, deposit(5, END_US + 20, 0), END_US, 1).allowed);
+        assert_eq!(step(&mut state, Step::Drain { old_only: false }, END_US, 1).delay_us, 5, "of the later window");
+    }
+
+    #[test]
+    fn one_goes_for_more_and_takes_along_what_is_too_little() {
+        let (mut state, claim) = (None, Step::Claim { most: 100 });
+        step(&mut state, deposit(3, END_US, 0), NOW_US, 1);
+        let first = step(&mut state, claim.clone(), NOW_US + 10_000, 5);
+        assert_eq!((first.allowed, first.remaining, first.retry_after_us, first.delay_us), (false, 3, END_US, 1));
+        let second = step(&mut state, claim.clone(), NOW_US + 10_000, 5);
+        assert_eq!((second.remaining, second.delay_us), (0, BUSY));
+        step(&mut state, Step::Release, NOW_US + 10_000, 1);
+        assert_ne!(step(&mut state, claim.clone(), NOW_US + 10_000, 5).delay_us, BUSY);
+        // Whoever went has died.
+        let late_us = NOW_US + 10_000 + LIFE_US + 2 * TICK_US;
+        assert_ne!(step(&mut state, claim.clone(), late_us, 5).delay_us, BUSY);
+    }
+
+    #[test]
+    fn leases_grow_while_they_are_spent_quickly_and_shrink_when_they_are_not() {
+        let (mut state, mut now_us, mut sizes) = (None, NOW_US, Vec::new());
+        for pause_us in [1_000, 1_000, 1_000, 1_000, 80_000, 300_000, 300_000, 2_000_000] {
+            let doublings = step(&mut state, Step::Claim { most: 10 }, now_us, 1).delay_us;
+            sizes.push(size(1, doublings, 10));
+            step(&mut state, deposit(0, END_US, doublings), now_us, 1);
+            now_us += pause_us;
+        }
+        assert_eq!(sizes, [1, 2, 4, 8, 10, 10, 8, 4]);
+        assert_eq!(step(&mut state, Step::Claim { most: 10 }, now_us, 1).delay_us, 0, "forgotten");
+        assert_eq!(size(20, 5, 10), 20, "never less than the cost");
+    }
+
+    #[test]
+    fn what_the_server_has_left_is_remembered_rounded_down() {
+        for (told, remembered) in [(0, 0), (131_071, 131_071), (131_073, 131_072), (MAX_UNITS, MAX_UNITS - 16_383)] {
+            let deposit = Deposit {
+                units: 1,
+                remaining: told,
+                window_end_us: END_US,
+                ends_at_us: END_US,
+                doublings: Some(MAX_DOUBLINGS),
+            };
+            let mut state = None;
+            step(&mut state, Step::Deposit(deposit), NOW_US, 1);
+            assert_eq!(step(&mut state, Step::Spend, NOW_US, 1).remaining, remembered);
+        }
+    }
+
+    #[test]
+    fn only_what_is_too_old_is_taken_out_as_old() {
+        let mut state = None;
+        step(&mut state, deposit(8, END_US, 3), NOW_US, 1);
+        let old_only = || Step::Drain { old_only: true };
+        assert_eq!(step(&mut state, old_only(), NOW_US + LIFE_US - TICK_US, 1).remaining, 8);
+        let late_us = NOW_US + LIFE_US + 2 * TICK_US;
+        assert_eq!(step(&mut state, Step::Spend, late_us, 1).delay_us, 7);
+        let drained = step(&mut state, old_only(), late_us, 1);
+        assert_eq!((drained.delay_us, drained.retry_after_us), (7, END_US));
+        assert!(!step(&mut state, old_only(), late_us, 1).allowed, "only once");
+    }
 }

@@ -15,6 +15,7 @@ use smallvec::{SmallVec, smallvec};
 use self::ledger::Entry;
 pub(super) use self::pools::Leases;
 use self::pools::Rest;
+pub use self::pools::invalid_lease;
 use super::Limiter;
 use crate::algorithm::Verdict;
 use crate::algorithm::leased::{self, Deposit};

@@ -39,6 +39,7 @@ __all__ = [
     "begin_cancel",
     "begin_ping",
     "begin_reset",
+    "begin_return_leases",
     "begin_step",
     "begin_take",
     "metrics",
@@ -370,6 +371,10 @@ class Limiter:
     either share their limits; drop the old one when all have had both for as long as the longest window. `clock` replaces the store's own clock: a
     `ManualClock`, or any object whose `now()` gives seconds since 1970; it is called before any lock is taken.
 
+    With `lease` up to so many units at once are taken from Redis, for keys that are asked for very often, and spent by
+    all processes of this host without asking it. Never more passes than the policy allows; a call may be refused while
+    another host has units left. It goes with one policy, a fixed window or a sliding window counter.
+
     Every verb takes a key, which is str or bytes, or with several policies also a dict of one key per policy's name. It
     raises `InvalidCost` unless `cost` is an int from 1 to 2147483647, and `StoreUnavailable` when the store fails and
     `on_error` is `throw`. With a `token` (str or bytes) a call may be sent again, as after a time-out: what a call with
@@ -389,6 +394,7 @@ class Limiter:
         hash_keys: bool = False,
         secret: None | _Secret = None,
         clock: None | _Clock = None,
+        lease: int = 0,
     ) -> Limiter: ...
     def allow(self, key: _Key, cost: int = 1, *, token: None | str | bytes = None) -> Decision:
         """Takes `cost` units of the budget of `key`, if they are there.
@@ -429,6 +435,12 @@ class Limiter:
         """
     def reset(self, key: _Key) -> None:
         """Forgets what `key` has used: its budget is whole again. Raises `StoreUnavailable`."""
+    def return_leases(self) -> None:
+        """Gives back what this process has leased and nobody has spent, of all keys; see `lease`.
+
+        For the end of a program, or before a pause. Other processes of this host lease anew. Without leases it does
+        nothing. Raises `StoreUnavailable`: what was on its way is lost then until its window ends.
+        """
     def limit(
         self, key: _Key | Callable[..., _Key], cost: int = 1, wait: bool = False
     ) -> Callable[[_Function], _Function]:
@@ -544,6 +556,9 @@ def begin_allow_many(
 
 def begin_reset(mailbox: _Mailbox, limiter: Limiter, key: _Key) -> Future[None]:
     """Begins `reset`."""
+
+def begin_return_leases(mailbox: _Mailbox, limiter: Limiter) -> Future[None]:
+    """Begins `return_leases`."""
 
 def begin_take(mailbox: _Mailbox, bucket: TokenBucket, key: str | bytes) -> Future[tuple[bool, float]]:
     """Begins `TokenBucket.allow`."""

@@ -35,6 +35,7 @@ from ._native import (
     begin_cancel,
     begin_ping,
     begin_reset,
+    begin_return_leases,
     begin_step,
     begin_take,
 )
@@ -66,9 +67,17 @@ class Limiter:
         hash_keys: bool = False,
         secret: None | _Secret = None,
         clock: None | _Clock = None,
+        lease: int = 0,
     ) -> None:
         self._limiter = _native.Limiter(
-            policies, store, on_error=on_error, share=share, hash_keys=hash_keys, secret=secret, clock=clock
+            policies,
+            store,
+            on_error=on_error,
+            share=share,
+            hash_keys=hash_keys,
+            secret=secret,
+            clock=clock,
+            lease=lease,
         )
         self._blocks = self._limiter._blocks
 
@@ -148,6 +157,11 @@ class Limiter:
             await begin_reset(_mailbox(), self._limiter, key)
         else:
             self._limiter.reset(key)
+
+    async def return_leases(self) -> None:
+        """Gives back what this process has leased and nobody has spent, of all keys. Raises `StoreUnavailable`."""
+        if self._blocks:
+            await begin_return_leases(_mailbox(), self._limiter)
 
     def limit(
         self, key: _Key | Callable[..., _Key], cost: int = 1, wait: bool = False

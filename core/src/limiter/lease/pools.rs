@@ -1,5 +1,6 @@
 //! The pools of one limiter's keys, and units on their way out of them.
 
+use std::fmt;
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
@@ -32,6 +33,12 @@ pub(in crate::limiter) struct Leases {
     drain_old: Policy,
 }
 
+/// The error for a size of leases that is no integer from 0 to 2147483647, for bindings whose numbers may be anything.
+pub fn invalid_lease(lease: &dyn fmt::Display) -> Error {
+    let detail = format!("must be an integer between 0 and {MAX_UNITS}, got {lease}");
+    Error::argument_error(ErrorKind::InvalidArgument, "lease", detail)
+}
+
 /// Units on their way back to the server.
 pub(super) struct Rest {
     pub(super) leases: Arc<Leases>,
@@ -55,7 +62,7 @@ impl Leases {
         let most = match u64::try_from(most) {
             Ok(0) => return Ok(None),
             Ok(most) if most <= MAX_UNITS => most,
-            _ => return invalid(format!("must be between 0 and {MAX_UNITS}, got {most}")),
+            _ => return Err(invalid_lease(&most)),
         };
         let [policy] = policies else {
             let why = "units of one of them are worth nothing without the others";
