@@ -26,6 +26,7 @@ int main(int argc, char **argv) {
   headers();
   client_ip();
   metrics();
+  leases();
   concurrency();
   faults();
   long_run();

@@ -32,6 +32,9 @@ void client_ip(void);
 /* What limiters have done, and how full stores are. */
 void metrics(void);
 
+/* Units that a host takes in advance. */
+void leases(void);
+
 /* Many threads and many processes, one budget. */
 void concurrency(void);
 

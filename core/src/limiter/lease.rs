@@ -30,6 +30,10 @@ use crate::store::{Action, Charge, Operation, Verdicts};
 /// their speed.
 const DRIFT: u64 = 1_000;
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/leases.md")]
+struct Page;
+
 /// What goes back to the server.
 type Rests = SmallVec<[Rest; 1]>;
 
