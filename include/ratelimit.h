@@ -298,6 +298,13 @@ typedef struct {
    * How many `secrets` there are.
    */
   size_t secrets_len;
+  /**
+   * For keys that are asked for very often: up to so many units at once are taken from Redis, and spent by all
+   * processes of this host without asking it; `source` is `RL_SOURCE_LEASE` then. Never more passes than the policy
+   * allows; a call may be refused while another host has units left. It goes with one policy, a fixed window or a
+   * sliding window counter. 0: one round trip per call.
+   */
+  int64_t lease;
 } rl_limiter_options;
 
 /**
@@ -935,6 +942,14 @@ rl_status rl_refund(rl_limiter *limiter,
  * @return `RL_ERR_STORE_UNAVAILABLE` whatever `on_error` says: no rule can stand in for forgetting.
  */
 rl_status rl_reset(rl_limiter *limiter, const uint8_t *key, size_t key_len);
+
+/**
+ * Gives back what this process has leased and nobody has spent, of all keys: at the end of a program, or before a
+ * pause. Other processes of this host lease anew. Without leases it does nothing.
+ *
+ * @return `RL_ERR_STORE_UNAVAILABLE` when the store did not answer; what was on its way is lost until its window ends.
+ */
+rl_status rl_return_leases(rl_limiter *limiter);
 
 /**
  * Answers one call that has more to say than the functions for each verb take: a key per policy, an idempotency token,

@@ -12,6 +12,7 @@ COMMANDS = TARGET / "commands"
 MEMORY = TARGET / "memory"
 MANY_KEYS = TARGET / "many_keys"
 PROCESSES = TARGET / "processes"
+LEASES = TARGET / "leases"
 C_CALLER = TARGET / "bench-caller"
 
 RESULTS = BENCH / "results"

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from . import instructions, latency, paths, server_time, syscalls
 from .latency import Caller, Turn
@@ -232,6 +232,29 @@ def processes(_server: Server) -> Result:
     return Result(rows, [Panel("Decisions a second on one shared store, in millions", bars)])
 
 
+def leases(server: Server) -> Result:
+    dsn = f"redis://127.0.0.1:{server.port}?timeout=5"
+    run = subprocess.run([paths.LEASES, dsn], check=True, capture_output=True, text=True)
+    (limit, reached, unleased, most), (_, unreached, unlimited, _) = (
+        map(int, line.split()) for line in run.stdout.splitlines()
+    )
+    if most > limit:
+        raise SystemExit(f"{most} passed in one window of {limit}")
+    rows, bars = [], []
+    for what, ours, theirs, least in (
+        (f"limit {limit:,} a second".replace(",", " "), reached, unleased, 1.0),
+        ("a limit nobody reaches", unreached, unlimited, None),
+    ):
+        ours, theirs, peer = ours / 1e6, theirs / 1e6, "a round trip per call"
+        work, unit = f"4 processes with leases, {what}, a second", "million"
+        row = beside("leases", work, ours, unit, peer, theirs)
+        if least is not None:
+            row = replace(row, reach=f"≥ {least:g} million", met=ours >= least)
+        rows.append(row)
+        bars += [Bar(f"with leases, {what}", ours, ours=True), Bar(f"{peer}, {what}", theirs)]
+    return Result(rows, [Panel("Decisions a second on one hot key on Redis, 4 processes, in millions", bars)])
+
+
 SCRIPTS = {
     "token_bucket": "token bucket",
     "gcra": "GCRA",
@@ -366,6 +389,7 @@ SECTIONS = {
     "S7": Section("three policies in one call", "latency", three_policies),
     "S8": Section("a decision in memory with very many keys, from Rust", "memory", many_keys),
     "S10": Section("several processes on one shared store", "processes", processes),
+    "leases": Section("several processes on one hot key on Redis", "processes", leases),
     "HTTP": Section("what a middleware adds to a request, from PHP", "instructions", php_middlewares),
     "asyncio": Section("decisions that are awaited", "asyncio", event_loop),
     "HTTP-Python": Section("what a middleware adds to a request, from Python", "memory", python_middlewares),

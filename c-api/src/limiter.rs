@@ -57,6 +57,11 @@ pub struct LimiterOptions {
     pub secrets: *const *const c_char,
     /// How many `secrets` there are.
     pub secrets_len: usize,
+    /// For keys that are asked for very often: up to so many units at once are taken from Redis, and spent by all
+    /// processes of this host without asking it; `source` is `RL_SOURCE_LEASE` then. Never more passes than the policy
+    /// allows; a call may be refused while another host has units left. It goes with one policy, a fixed window or a
+    /// sliding window counter. 0: one round trip per call.
+    pub lease: i64,
 }
 
 /// The failure rules by their names in C.
@@ -78,6 +83,7 @@ impl LimiterOptions {
     fn apply(&self, builder: LimiterBuilder) -> Result<LimiterBuilder> {
         let builder = builder.on_error(rule(self.on_error)?);
         let builder = builder.share(self.share.max(1)).hash_keys(ffi::flag(&self.hash_keys));
+        let builder = builder.lease(self.lease);
         let secret = optional_bytes!(self.secret);
         if self.secrets.is_null() {
             return Ok(match secret {
@@ -250,4 +256,13 @@ pub unsafe extern "C" fn rl_reset(limiter: *mut Limiter, key: *const u8, key_len
         let (limiter, key) = (shared!(limiter)?, slice!(key, key_len)?);
         limiter.0.reset(key)
     })
+}
+
+/// Gives back what this process has leased and nobody has spent, of all keys: at the end of a program, or before a
+/// pause. Other processes of this host lease anew. Without leases it does nothing.
+///
+/// @return `RL_ERR_STORE_UNAVAILABLE` when the store did not answer; what was on its way is lost until its window ends.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rl_return_leases(limiter: *mut Limiter) -> Status {
+    boundary(|| shared!(limiter)?.0.return_leases())
 }

@@ -107,9 +107,9 @@ pub struct Asked {
 pub(crate) const fn verb(action: Action) -> &'static str {
     match action {
         Action::Peek => "peek",
-        Action::Allow => "allow",
+        Action::Allow | Action::Lease { .. } => "allow",
         Action::Reserve { .. } => "reserve",
-        Action::Refund => "refund",
+        Action::Refund | Action::Return { .. } => "refund",
     }
 }
 

@@ -9,6 +9,8 @@ mod builder;
 
 mod call;
 
+mod lease;
+
 mod observed;
 
 mod prepared;
@@ -25,6 +27,7 @@ use smallvec::SmallVec;
 
 pub use builder::{LimiterBuilder, Policies};
 pub use call::{Call, Keys};
+pub use lease::invalid_lease;
 pub(crate) use rotation::{folded, position};
 pub use wait::{WaitStep, Waiting};
 
@@ -57,6 +60,7 @@ pub struct Limiter {
     store: Arc<dyn Store>,
     clock: Option<Arc<dyn Clock>>,
     fallback: Fallback,
+    leases: Option<Arc<lease::Leases>>,
     /// Per policy, where its decisions are counted.
     counters: SmallVec<[PolicyCounters; 1]>,
     /// Who hears of its decisions; empty as long as nobody does.
@@ -146,6 +150,9 @@ impl Limiter {
             let charges = [Charge { policy, key: &key }];
             let now_us = self.now_us(&call)?;
             let operation = Operation { action: call.action, charges: &charges, cost, now_us, token: None };
+            if let Some(leases) = self.leases_for(&operation) {
+                return self.decide_leased(leases, &operation, self.manner(&call));
+            }
             if let Some(verdicts) = self.store.refusal(&operation) {
                 return Ok(self.counted(&operation, self.decision(&operation, verdicts, Source::DenyCache)));
             }
@@ -168,6 +175,9 @@ impl Limiter {
     }
 
     fn carry_out(&self, operation: &Operation<'_>, manner: Manner) -> Result<Decision> {
+        if let Some(leases) = self.leases_for(operation) {
+            return self.decide_leased(leases, operation, manner);
+        }
         match self.store.refusal(operation) {
             Some(verdicts) => {
                 Ok(self.concluded(operation, self.decision(operation, verdicts, Source::DenyCache), manner))
@@ -211,8 +221,18 @@ impl Limiter {
     /// Forgets what `key` has used: its budget is whole again.
     pub fn reset<'a>(&self, keys: impl Into<Keys<'a>>) -> Result<()> {
         let (keys, started) = (self.all_keys(&keys.into())?, self.started());
-        let outcome = keys.iter().try_for_each(|key| self.store.reset(key));
+        let outcome = keys.iter().try_for_each(|key| {
+            self.forget_leases(key);
+            self.store.reset(key)
+        });
         outcome.inspect_err(|error| self.tell_reset_error(&keys, error, started))
+    }
+
+    /// Forgets what this host has leased of a key.
+    fn forget_leases(&self, key: &StoredKey) {
+        if let Some(leases) = &self.leases {
+            leases.forget(key);
+        }
     }
 
     /// Forgets what a call with a token took, so that the token is as good as new.

@@ -10,10 +10,10 @@ use once_cell::race::OnceBox;
 use crate::algorithm::calendar::Calendar;
 use crate::algorithm::fixed_window::{Placing, no_reservation};
 use crate::algorithm::{
-    Bucket, FixedWindow, Gcra, LeakyBucket, Learnt, MAX_UNITS, Question, SlidingWindowCounter, SlidingWindowLog, State,
-    TokenBucket, Verdict,
+    Bucket, FixedWindow, Gcra, LeakyBucket, Learnt, Leased, MAX_UNITS, Question, SlidingWindowCounter,
+    SlidingWindowLog, State, TokenBucket, Verdict,
 };
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::lua::{self, Machine};
 
 /// The longest policy name, in bytes.
@@ -58,6 +58,10 @@ pub enum Algorithm {
     SlidingWindowCounter(SlidingWindowCounter),
     /// See [`Learnt`]; only a [`Governor`](crate::outbound::Governor) makes them.
     Learnt(Learnt),
+    /// Units that a server gave this host to spend; only a limiter with leases makes them, and only for embedded stores.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    Leased(Leased),
 }
 
 /// Whether a name is one: 1 to 100 printable ASCII characters.
@@ -142,6 +146,7 @@ impl Policy {
             Algorithm::SlidingWindowLog(it) => Algorithm::SlidingWindowLog(it.divided(share)),
             Algorithm::SlidingWindowCounter(it) => Algorithm::SlidingWindowCounter(it.divided(share)),
             Algorithm::Learnt(it) => Algorithm::Learnt(it.clone()),
+            Algorithm::Leased(it) => Algorithm::Leased(it.clone()),
         };
         Ok(Self::new(&self.0.name, algorithm))
     }
@@ -170,7 +175,7 @@ impl Policy {
             Algorithm::FixedWindow(it) => it.limit(),
             Algorithm::SlidingWindowLog(it) => it.limit(),
             Algorithm::SlidingWindowCounter(it) => it.limit(),
-            Algorithm::Learnt(_) => MAX_UNITS,
+            Algorithm::Learnt(_) | Algorithm::Leased(_) => MAX_UNITS,
         }
     }
 
@@ -183,7 +188,7 @@ impl Policy {
             Algorithm::FixedWindow(it) => it.window_us(),
             Algorithm::SlidingWindowLog(it) => it.window_us(),
             Algorithm::SlidingWindowCounter(it) => it.window_us(),
-            Algorithm::Learnt(_) => 0,
+            Algorithm::Learnt(_) | Algorithm::Leased(_) => 0,
         }
     }
 
@@ -202,6 +207,7 @@ impl Policy {
             Algorithm::SlidingWindowLog(_) => "swl",
             Algorithm::SlidingWindowCounter(_) => "swc",
             Algorithm::Learnt(_) => "ob",
+            Algorithm::Leased(_) => "ls",
         }
     }
 
@@ -212,6 +218,7 @@ impl Policy {
             Algorithm::FixedWindow(_) => Machine::FixedWindow,
             Algorithm::SlidingWindowCounter(_) => Machine::SlidingWindowCounter,
             Algorithm::Learnt(_) => Machine::Learnt,
+            Algorithm::Leased(_) => Machine::Leased,
             Algorithm::SlidingWindowLog(_) => Machine::SlidingWindowLog,
         }
     }
@@ -251,7 +258,27 @@ impl Policy {
             Algorithm::SlidingWindowLog(_) => return Err(Error::internal("a sliding log has no words")),
             Algorithm::SlidingWindowCounter(it) => it.decide(state, question),
             Algorithm::Learnt(it) => it.decide(state, question),
+            Algorithm::Leased(it) => it.decide(state, question),
         })
+    }
+
+    /// Refuses leases where units that are spent later than they were taken could add up to more than the policy allows.
+    pub(crate) fn check_leases(&self) -> Result<()> {
+        if let Algorithm::FixedWindow(_) | Algorithm::SlidingWindowCounter(_) = &self.0.algorithm {
+            return Ok(());
+        }
+        let why =
+            "it would refill while units are out; only fixed windows and sliding window counters can be leased from";
+        let detail = format!("does not go with policy {:?} ({self}): {why}", self.name());
+        Err(Error::argument_error(ErrorKind::InvalidArgument, "lease", detail))
+    }
+
+    /// How much later than its window ends a budget is whole again.
+    pub(crate) fn overhang_us(&self) -> u64 {
+        match &self.0.algorithm {
+            Algorithm::SlidingWindowCounter(it) => it.window_us(),
+            _ => 0,
+        }
     }
 
     /// Refuses to reserve where that has no meaning.
@@ -279,6 +306,7 @@ impl Policy {
             Algorithm::SlidingWindowLog(it) => it.numbers(),
             Algorithm::SlidingWindowCounter(it) => it.numbers(),
             Algorithm::Learnt(it) => it.numbers(),
+            Algorithm::Leased(_) => return Err(Error::internal("leased units are never on a server")),
         };
         let mut encoded = Vec::new();
         if several {

@@ -54,7 +54,8 @@ type Answer = PhpResult<ZBox<ZendClassObject<Decision>>>;
 
 #[php_impl]
 impl Limiter {
-    #[php(defaults(onError = THROW, share = 1, hashKeys = false))]
+    #[php(defaults(onError = THROW, share = 1, hashKeys = false, lease = 0))]
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn __construct(
         policies: Policies,
         store: Option<&Zval>,
@@ -63,6 +64,7 @@ impl Limiter {
         hashKeys: Switch,
         secret: Nullable<Secrets>,
         clock: Option<ClockArgument>,
+        lease: Integer,
     ) -> PhpResult<Self> {
         let policies = policies.get()?;
         let rule = onError.utf8("onError")?.parse().map_err(|error| exception::from_core(&error))?;
@@ -70,7 +72,8 @@ impl Limiter {
             .store(store::resolve("store", store.unwrap_or(&Zval::new()))?)
             .on_error(rule)
             .share(parts(share)?)
-            .hash_keys(hashKeys.get("hashKeys")?);
+            .hash_keys(hashKeys.get("hashKeys")?)
+            .lease(lease.get("lease", invalid_lease)?);
         if let Some(secret) = secret.0 {
             builder = builder.secrets(secret.get()?);
         }
@@ -195,6 +198,12 @@ impl Limiter {
     pub(crate) fn on_store_error(&self, listener: Listener) -> PhpResult<()> {
         self.listeners.add_to_store_errors(listener, &self.limiter)
     }
+
+    /// Gives back what this process has leased and nobody has spent.
+    pub(crate) fn return_leases(&self) -> PhpResult<()> {
+        self.set_clock()?;
+        self.limiter.return_leases().map_err(|error| exception::from_core(&error))
+    }
 }
 
 impl Limiter {
@@ -252,6 +261,11 @@ pub(crate) fn max_wait_us(seconds: Float) -> PhpResult<u64> {
 /// A cost that is no whole number.
 fn invalid_cost(cost: f64) -> PhpException {
     exception::from_core(&core::limiter::invalid_cost(&shown(cost)))
+}
+
+/// A size of leases that is no whole number.
+fn invalid_lease(lease: f64) -> PhpException {
+    exception::from_core(&core::limiter::invalid_lease(&shown(lease)))
 }
 
 /// The number of equal parts of a fleet.

@@ -48,10 +48,15 @@ final class Limiter
      *     that workers with either share their limits; drop the old one when all workers have had both for as long as
      *     the longest window
      * @param null|Clock $clock for tests: instead of the store's own clock
+     * @param int $lease for keys that are asked for very often: up to so many units at once are taken from Redis, and
+     *     spent by all workers of this host without asking it. Never more passes than the policy allows; a call may be
+     *     refused while another host has units left. One policy, a fixed window or a sliding window counter. 0: one
+     *     round trip per call
      *
      * @throws Exception\InvalidPolicy If the list is empty or too long, or two policies of it are one budget.
      * @throws Exception\InvalidStore If `$store` is none of the above, or a client that is not connected.
-     * @throws Exception\InvalidArgument If `$onError` or `$share` is out of range, or `$secret` empty.
+     * @throws Exception\InvalidArgument If `$onError`, `$share` or `$lease` is out of range, `$secret` empty, or `$lease`
+     *     does not go with the policies.
      */
     public function __construct(
         Policy|array $policies,
@@ -61,6 +66,7 @@ final class Limiter
         bool $hashKeys = false,
         array|string|null $secret = null,
         ?Clock $clock = null,
+        int $lease = 0,
     ) {
         throw new \LogicException('the extension ratelimit is not loaded');
     }
@@ -257,6 +263,17 @@ final class Limiter
      * @param callable(Exception\StoreUnavailable, array<string, mixed>): mixed $listener the exception is not thrown
      */
     public function onStoreError(callable $listener): void
+    {
+        throw new \LogicException('the extension ratelimit is not loaded');
+    }
+
+    /**
+     * Gives back what this process has leased and nobody has spent, of all keys: at the end of a program, or before a
+     * pause. Other processes of this host lease anew. Without leases it does nothing.
+     *
+     * @throws Exception\StoreUnavailable If the store did not answer; what was on its way is lost until its window ends.
+     */
+    public function returnLeases(): void
     {
         throw new \LogicException('the extension ratelimit is not loaded');
     }

@@ -95,6 +95,18 @@ pub(crate) fn begin_reset<'py>(
     mailbox.begin_told(py, Telling::of(limiter)?, work, |py, outcome| outcome.or_raise().map(|()| py.None()))
 }
 
+/// Begins `return_leases`.
+#[pyfunction]
+pub(crate) fn begin_return_leases<'py>(
+    py: Python<'py>,
+    mailbox: &Mailbox,
+    limiter: &Limiter,
+) -> PyResult<Bound<'py, PyAny>> {
+    let asked = limiter.asynchronous();
+    let work = async move { asked.return_leases().await };
+    mailbox.begin(py, work, |py, outcome| outcome.or_raise().map(|()| py.None()))
+}
+
 /// Begins `TokenBucket.allow`.
 #[pyfunction]
 pub(crate) fn begin_take<'py>(

@@ -68,7 +68,10 @@ mod _native {
     #[pymodule_export]
     use crate::acquiring::{Acquiring, begin_acquire, begin_extend, begin_give_up, begin_release};
     #[pymodule_export]
-    use crate::aio::{begin_allow_many, begin_call, begin_cancel, begin_ping, begin_reset, begin_step, begin_take};
+    use crate::aio::{
+        begin_allow_many, begin_call, begin_cancel, begin_ping, begin_reset, begin_return_leases, begin_step,
+        begin_take,
+    };
     #[pymodule_export]
     use crate::client_ip::ClientIp;
     #[pymodule_export]

@@ -40,6 +40,10 @@ use crate::store;
 /// what they raise goes to `sys.unraisablehook` and changes nothing. They may ask the same limiter: of what they ask
 /// themselves, nothing is told.
 ///
+/// With `lease` up to so many units at once are taken from Redis, for keys that are asked for very often, and spent by all
+/// processes of this host without asking it. Never more passes than the policy allows; a call may be refused while another
+/// host has units left. It goes with one policy, a fixed window or a sliding window counter.
+///
 /// Every verb takes a key, which is str or bytes, or with several policies also a dict of one key per policy's name. It
 /// raises `InvalidCost` unless `cost` is an int from 1 to 2147483647, and `StoreUnavailable` when the store fails and
 /// `on_error` is `throw`. With a `token` (str or bytes) a call may be sent again, as after a time-out: what a call with
@@ -70,9 +74,9 @@ impl Limiter {
     #[pyo3(
         signature = (
             policies, store = None, *, on_error = "throw", share = Given(None), hash_keys = false, secret = None,
-            clock = None, on_decision = None, on_store_error = None
+            clock = None, on_decision = None, on_store_error = None, lease = Given(None)
         ),
-        text_signature = "(policies, store=None, *, on_error='throw', share=1, hash_keys=False, secret=None, clock=None, on_decision=None, on_store_error=None)"
+        text_signature = "(policies, store=None, *, on_error='throw', share=1, hash_keys=False, secret=None, clock=None, on_decision=None, on_store_error=None, lease=0)"
     )]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -85,11 +89,13 @@ impl Limiter {
         clock: Option<&Bound<'_, PyAny>>,
         on_decision: Option<&Bound<'_, PyAny>>,
         on_store_error: Option<&Bound<'_, PyAny>>,
+        lease: Given<'_, '_>,
     ) -> PyResult<Self> {
+        let lease = lease.or(0, number::lease)?;
         let share = share.or(1, |value| count(ErrorKind::InvalidArgument, "share", &u32::MAX, value))?;
         let on_error: FailureRule = on_error.parse().or_raise()?;
         let builder = core::Limiter::builder(policy::list(policies)?);
-        let mut builder = builder.on_error(on_error).share(share).hash_keys(hash_keys);
+        let mut builder = builder.on_error(on_error).share(share).hash_keys(hash_keys).lease(lease);
         if let Some(secret) = secret {
             builder = builder.secrets(secrets(secret)?);
         }
@@ -248,6 +254,11 @@ impl Limiter {
     /// Forgets what `key` has used: its budget is whole again. Raises `StoreUnavailable`.
     fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         key::with(key, |keys| self.run(py, || self.inner.reset(keys))?.or_raise())
+    }
+
+    /// Gives back what this process has leased and nobody has spent, of all keys; see `lease`.
+    fn return_leases(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, || self.inner.return_leases())?.or_raise()
     }
 
     /// Decorates a function, so that each call of it takes `cost` units first, or raises `LimitExceeded`.

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
 
 use crate::core::algorithm::MAX_UNITS;
-use crate::core::limiter::invalid_cost;
+use crate::core::limiter::{invalid_cost, invalid_lease};
 use crate::core::{ErrorKind, clock};
 use crate::error::{self, raise};
 
@@ -41,6 +41,15 @@ pub(crate) fn cost(cost: Given<'_, '_>) -> PyResult<i64> {
         Integer::TooLarge | Integer::Other => Err(raise(&invalid_cost(&shown(cost)))),
         Integer::NoNumber => Err(no_number("cost", "an int", cost)),
     })
+}
+
+/// A size of leases; the core checks its range.
+pub(crate) fn lease(lease: &Bound<'_, PyAny>) -> PyResult<i64> {
+    match Integer::of(lease)? {
+        Integer::Fits(lease) => Ok(lease),
+        Integer::TooLarge | Integer::Other => Err(raise(&invalid_lease(&shown(lease)))),
+        Integer::NoNumber => Err(no_number("lease", "an int", lease)),
+    }
 }
 
 /// A cost for later calls, checked now; the core checks those that it is given.

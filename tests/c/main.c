@@ -27,6 +27,7 @@ int main(int argc, char **argv) {
   client_ip();
   metrics();
   events();
+  leases();
   concurrency();
   locks();
   in_flight();

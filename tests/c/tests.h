@@ -35,6 +35,9 @@ void metrics(void);
 /* Callbacks hear of decisions, and of what a store owes. */
 void events(void);
 
+/* Units that a host takes in advance. */
+void leases(void);
+
 /* Many threads and many processes, one budget. */
 void concurrency(void);
 

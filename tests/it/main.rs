@@ -63,6 +63,15 @@ mod redis_tls;
 /// Refusals that need no server.
 mod deny_cache;
 
+/// Units that a host spends without asking the server.
+mod leased_units;
+
+/// The same by several processes that die, in windows of the server's clock.
+mod leased_processes;
+
+/// The server's side of it, the script against the model.
+mod leased_twins;
+
 /// A server that keeps its callers waiting.
 mod breaker;
 

@@ -18,6 +18,8 @@ pub mod storm;
 
 pub mod vectors;
 
+pub mod windows;
+
 pub mod wire;
 
 pub use server::RedisServer;

@@ -6,7 +6,9 @@
 //!   them and at the end, in KiB;
 //! - `holds DSN KEY SECONDS`: takes a lock and a lease that last so long, says `held`, and waits to be killed;
 //! - `leases DSN`: takes, extends and gives back leases and locks until it is killed;
-//! - `hammer DSN FILE NUMBER`: asks in several ways until it is killed, and keeps count in its part of a file.
+//! - `hammer DSN FILE NUMBER`: asks in several ways until it is killed, and keeps count in its part of a file;
+//! - `spends DSN LIMIT WINDOW_MS LEASE FIRST NUMBER FILE`: asks one key until it is killed, gives some back, and keeps count of
+//!   each window in its part of a file.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
@@ -16,6 +18,7 @@ use std::time::Instant;
 use ratelimit_core::store::Store;
 use ratelimit_core::{Call, Concurrency, Limiter, Lock, Policy, Result, store};
 use ratelimit_tests::storm::{self, Counts};
+use ratelimit_tests::windows::Windows;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -52,6 +55,10 @@ fn main() -> Result<()> {
         }
         ["leases", dsn] => leases(&store::open(dsn)?)?,
         ["hammer", dsn, file, number] => hammer(dsn, file, number.parse().expect("a number"))?,
+        ["spends", dsn, numbers @ .., file] => {
+            let numbers: Vec<i64> = numbers.iter().map(|text| text.parse().expect("a number")).collect();
+            spend_leases(dsn, numbers.as_slice().try_into().expect("five numbers"), file)?;
+        }
         _ => panic!("what to do with {arguments:?}?"),
     }
     Ok(())
@@ -70,6 +77,35 @@ fn leases(store: &Arc<dyn Store>) -> Result<()> {
         for lease in held.into_iter().flatten() {
             leases.extend(&key, &lease)?;
             leases.release(&key, &lease)?;
+        }
+    }
+    Ok(())
+}
+
+fn spend_leases(dsn: &str, [limit, window_ms, lease, first, number]: [i64; 5], file: &str) -> Result<()> {
+    let window_us = window_ms.unsigned_abs() * 1_000;
+    let policy = Policy::fixed_window_aligned(limit, ratelimit_core::clock::us_to_seconds(window_us))?;
+    let limiter = Limiter::builder(policy).store(store::open(dsn)?).lease(lease).build()?;
+    let mut counts = Windows::open(file.as_ref(), window_us, first.unsigned_abs(), number.unsigned_abs())
+        .expect("the file of counts");
+    for round in 1_u64.. {
+        let asked_us = Windows::now_us();
+        if !limiter.allow("key", 1)?.allowed() {
+            continue;
+        }
+        let granted_us = Windows::now_us();
+        if round.is_multiple_of(50) && granted_us % window_us < window_us / 2 {
+            // Counted before, so that a kill in between leaves none out; half a window later it is another one's, too.
+            counts.refunded(granted_us).expect("a written count");
+            limiter.refund("key", 1)?;
+            let given_back_us = Windows::now_us();
+            if given_back_us / window_us != granted_us / window_us {
+                counts.refunded(given_back_us).expect("a written count");
+            }
+        }
+        counts.granted(asked_us, granted_us).expect("a written count");
+        if round.is_multiple_of(997) {
+            limiter.return_leases()?;
         }
     }
     Ok(())

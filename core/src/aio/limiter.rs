@@ -101,6 +101,11 @@ impl Limiter {
         self.0.reset_async(keys.into()).await
     }
 
+    /// [`Limiter::return_leases`](Blocking::return_leases).
+    pub async fn return_leases(&self) -> Result<()> {
+        self.0.return_leases_async().await
+    }
+
     /// Answers one [`Call`].
     pub async fn decide(&self, call: Call<'_>) -> Result<Decision> {
         self.0.decide_async(call).await

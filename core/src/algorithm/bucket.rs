@@ -114,7 +114,8 @@ impl Bucket {
                 }
             }
             _ if cost > self.capacity => (allowed, retry_after_us) = (false, NEVER_US),
-            Verb::Allow => {
+            // Nothing is leased from a bucket: it would refill while the units are out.
+            Verb::Allow | Verb::Lease { .. } | Verb::Return { .. } => {
                 retry_after_us = self.wait_us(&level, (cost * self.unit).cast_signed(), now_us);
             }
             Verb::Reserve { max_wait_us } => {

@@ -100,8 +100,15 @@ impl FixedWindow {
         let left = self.limit.saturating_sub(used);
         let (allowed, after) = match verb {
             Verb::Refund => (true, used.saturating_sub(cost)),
-            Verb::Allow | Verb::Reserve { .. } => (cost <= left, if cost <= left { used + cost } else { used }),
+            // What is stored must be of that window, too: a clock that stepped back looks at a later one's.
+            Verb::Return { window_end_us } if window_end_us == end_us && window_end_us == forgotten_at_us => {
+                (true, used.saturating_sub(cost))
+            }
+            Verb::Return { .. } => (true, used),
+            Verb::Lease { most } if cost <= left => (true, used + most.clamp(cost, left)),
+            _ => (cost <= left, if cost <= left { used + cost } else { used }),
         };
+        let taken = after.saturating_sub(used);
         let changes = commit && after != used;
         // What is not stored anew is forgotten when its window was to end, also under a policy with longer ones.
         let end_us = if changes || repaired || used == 0 { end_us } else { end_us.min(forgotten_at_us) };
@@ -111,16 +118,18 @@ impl FixedWindow {
             *state = (used > 0).then_some(State { words, whole_at_us: end_us });
         }
         let until_end_us = end_us - now_us;
+        let leases = allowed && matches!(verb, Verb::Lease { .. });
         Ok(Verdict {
             allowed,
             remaining: self.limit.saturating_sub(used),
             retry_after_us: match allowed {
+                true if leases => taken,
                 true => 0,
                 false if cost > self.limit => NEVER_US,
                 false => until_end_us,
             },
             reset_after_us: if used > 0 { until_end_us } else { 0 },
-            delay_us: 0,
+            delay_us: if leases { end_us } else { 0 },
         })
     }
 }

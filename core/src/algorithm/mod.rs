@@ -18,6 +18,8 @@ pub mod learnt;
 
 pub(crate) mod in_flight;
 
+pub(crate) mod leased;
+
 pub mod calendar;
 
 pub mod sliding_window_log;
@@ -31,6 +33,7 @@ pub use fixed_window::FixedWindow;
 pub use gcra::Gcra;
 pub use leaky_bucket::LeakyBucket;
 pub use learnt::Learnt;
+pub(crate) use leased::Leased;
 pub use sliding_window_counter::SlidingWindowCounter;
 pub use sliding_window_log::{Grant, Grants, SlidingWindowLog};
 pub use token_bucket::TokenBucket;
@@ -81,6 +84,19 @@ pub enum Verb {
     },
     /// Give it back.
     Refund,
+    /// Take it if it passes now, and beyond it as much as there is, so that `most` are taken in all: to be spent later in
+    /// the same window. Only windows are asked.
+    ///
+    /// Of a verdict that passes the wait is the units taken, and the delay the instant at which the window ends.
+    Lease {
+        /// The most units that are taken, unless the cost is more.
+        most: u64,
+    },
+    /// Give it back if the window that ends at this instant is still on, and else nothing.
+    Return {
+        /// When the window ends in which it was taken.
+        window_end_us: u64,
+    },
 }
 
 /// One question to a model.

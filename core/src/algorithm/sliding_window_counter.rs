@@ -77,6 +77,7 @@ impl SlidingWindowCounter {
         let left = self.limit.saturating_sub(self.estimate(&counters, now_us));
         let mut allowed = true;
         let mut changes = commit;
+        let (mut taken, mut window_end_us) = (0, 0);
         match verb {
             Verb::Refund => {
                 changes &= counters.previous + counters.current > 0;
@@ -86,7 +87,19 @@ impl SlidingWindowCounter {
                     counters.previous = counters.previous.saturating_sub(cost - from_current);
                 }
             }
-            Verb::Allow | Verb::Reserve { .. } => {
+            Verb::Return { window_end_us } => {
+                changes &= counters.current > 0 && counters.start_us + self.window_us() == window_end_us;
+                if changes {
+                    counters.current = counters.current.saturating_sub(cost);
+                }
+            }
+            Verb::Lease { most } if cost <= left => {
+                (taken, window_end_us) = (most.clamp(cost, left), counters.start_us + self.window_us());
+                if changes {
+                    counters.current += taken;
+                }
+            }
+            _ => {
                 allowed = cost <= left;
                 changes &= allowed;
                 if changes {
@@ -105,12 +118,12 @@ impl SlidingWindowCounter {
             allowed,
             remaining: self.limit.saturating_sub(self.estimate(&counters, now_us)),
             retry_after_us: match allowed {
-                true => 0,
+                true => taken,
                 false if cost > self.limit => NEVER_US,
                 false => told_us(self.passes_at_us(&counters, cost)),
             },
             reset_after_us: told_us(whole_at_us),
-            delay_us: 0,
+            delay_us: window_end_us,
         }
     }
 

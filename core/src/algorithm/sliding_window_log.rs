@@ -104,7 +104,7 @@ impl SlidingWindowLog {
                 }
             }
             Verb::Refund => {}
-            Verb::Allow | Verb::Reserve { .. } => {
+            Verb::Allow | Verb::Reserve { .. } | Verb::Lease { .. } | Verb::Return { .. } => {
                 allowed = cost <= left;
                 if allowed && commit {
                     let before = if log.is_empty() { 0 } else { log.total() };

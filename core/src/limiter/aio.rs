@@ -29,6 +29,9 @@ impl Limiter {
         if let Some(steps) = self.steps(prepared, charges) {
             return self.carry_out_in_steps_async(store, &operation, &steps, prepared.manner()).await;
         }
+        if let Some(leases) = self.leases_for(&operation) {
+            return self.decide_leased_async(leases, &operation, prepared.manner(), store).await;
+        }
         match self.store.refusal(&operation) {
             Some(verdicts) => Ok(self.concluded(
                 &operation,
@@ -51,10 +54,10 @@ impl Limiter {
             return Ok(outcomes);
         }
         let operations: Vec<_> = prepared.iter().zip(&charges).map(|(call, charges)| call.operation(charges)).collect();
-        let refusals = self.refusals(&operations);
-        let open = open(&operations, &refusals);
+        let known = self.known_of(&operations, &prepared);
+        let open = open(&operations, &known);
         let outcomes = store.decide_many(&open).await;
-        Ok(self.settle_all(&operations, &prepared, refusals, outcomes))
+        Ok(self.settle_all(&operations, &prepared, known, outcomes))
     }
 
     pub(crate) async fn forget_token_async(&self, call: &Call<'_>) -> Result<()> {
@@ -69,6 +72,7 @@ impl Limiter {
         let Some(store) = self.store.asynchronous() else { return self.reset(keys) };
         let (keys, started) = (self.all_keys(&keys)?, self.started());
         for key in &keys {
+            self.forget_leases(key);
             store.reset(key).await.inspect_err(|error| self.tell_reset_error(&keys, error, started))?;
         }
         Ok(())

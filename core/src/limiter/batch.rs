@@ -2,7 +2,7 @@
 
 use super::prepared::{Charges, Prepared};
 use super::{Call, Limiter};
-use crate::decision::{Decision, Source};
+use crate::decision::Decision;
 use crate::error::{Error, Result};
 use crate::store::{Operation, Verdicts};
 
@@ -36,9 +36,9 @@ impl Limiter {
         }
         let operations: Vec<Operation<'_>> =
             prepared.iter().zip(&charges).map(|(call, charges)| call.operation(charges)).collect();
-        let refusals = self.refusals(&operations);
-        let open = open(&operations, &refusals);
-        Ok(self.settle_all(&operations, &prepared, refusals, self.store.decide_many(&open)))
+        let known = self.known_of(&operations, &prepared);
+        let open = open(&operations, &known);
+        Ok(self.settle_all(&operations, &prepared, known, self.store.decide_many(&open)))
     }
 
     /// Whether any of the calls is no single step; then each is carried out by itself, in order.
@@ -47,31 +47,27 @@ impl Limiter {
     }
 
     /// What is known of each without asking the store.
-    pub(super) fn refusals(&self, operations: &[Operation<'_>]) -> Vec<Option<Verdicts>> {
-        operations.iter().map(|operation| self.store.refusal(operation)).collect()
+    pub(super) fn known_of(&self, operations: &[Operation<'_>], prepared: &[Prepared]) -> Vec<Option<Decision>> {
+        operations.iter().zip(prepared).map(|(operation, call)| self.known(operation, call.manner())).collect()
     }
 
-    /// One outcome per operation: a refusal, or the next of the store's.
+    /// One outcome per operation: what is known, or the next of the store's.
     pub(super) fn settle_all(
         &self,
         operations: &[Operation<'_>],
         prepared: &[Prepared],
-        refusals: Vec<Option<Verdicts>>,
+        known: Vec<Option<Decision>>,
         outcomes: Vec<Result<Verdicts>>,
     ) -> Vec<Result<Decision>> {
         let mut outcomes = outcomes.into_iter();
-        let settle = |((operation, refusal), call): ((&Operation<'_>, Option<Verdicts>), &Prepared)| {
-            if let Some(verdicts) = refusal {
-                return Ok(self.concluded(
-                    operation,
-                    self.decision(operation, verdicts, Source::DenyCache),
-                    call.manner(),
-                ));
+        let settle = |((operation, known), call): ((&Operation<'_>, Option<Decision>), &Prepared)| {
+            if let Some(decision) = known {
+                return Ok(decision);
             }
             let missing = || Err(Error::internal("the store left a call of many unanswered"));
             self.settle(outcomes.next().unwrap_or_else(missing), operation, call.manner())
         };
-        operations.iter().zip(refusals).zip(prepared).map(settle).collect()
+        operations.iter().zip(known).zip(prepared).map(settle).collect()
     }
 
     /// Checks the arguments of all; the error names the index of the call at fault.
@@ -82,7 +78,7 @@ impl Limiter {
 }
 
 /// The operations that the store has to be asked about.
-pub(super) fn open<'a>(operations: &[Operation<'a>], refusals: &[Option<Verdicts>]) -> Vec<Operation<'a>> {
-    let open = operations.iter().zip(refusals).filter(|(_, refusal)| refusal.is_none());
+pub(super) fn open<'a>(operations: &[Operation<'a>], known: &[Option<Decision>]) -> Vec<Operation<'a>> {
+    let open = operations.iter().zip(known).filter(|(_, decision)| decision.is_none());
     open.map(|(operation, _)| *operation).collect()
 }

@@ -29,12 +29,21 @@ end
 local repaired = used > 0 and (opened_at > now or forgotten_at > whole_at)
 
 local allowed, after = 1, used
-if verb == 3 then
+local retry_after, reset_after, delay = 0, 0, 0
+if verb < 3 then
+  if cost <= limit - used then after = used + cost else allowed = 0 end
+elseif verb == 3 then
   after = used > cost and used - cost or 0
-elseif cost <= limit - used then
-  after = used + cost
-else
-  allowed = 0
+elseif verb == 4 then
+  if cost <= limit - used then
+    retry_after, delay = math.max(cost, math.min(max_wait, limit - used)), whole_at
+    after = used + retry_after
+  else
+    allowed = 0
+  end
+elseif whole_at == max_wait and forgotten_at == max_wait then
+  -- What is stored must be of that window, too: a clock that stepped back looks at a later one's.
+  after = used > cost and used - cost or 0
 end
 local changes = commit and after ~= used
 -- What is not stored anew is forgotten when its window was to end, also under a policy with longer ones.
@@ -43,7 +52,6 @@ if commit then used = after end
 
 local stores = changes or repaired
 local x, y, z, slack = used, start_at, 0, 0
-local retry_after, reset_after, delay = 0, 0, 0
 if allowed == 0 then retry_after = cost > limit and -1 or whole_at - now end
 if used > 0 then reset_after = whole_at - now end
 -- A window from which everything was given back is as good as none.

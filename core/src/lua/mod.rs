@@ -19,6 +19,8 @@ pub(crate) enum Machine {
     SlidingWindowCounter = 3,
     SlidingWindowLog = 4,
     Learnt = 5,
+    /// Runs on this host only.
+    Leased = 6,
 }
 
 macro_rules! text {

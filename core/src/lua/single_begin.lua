@@ -3,11 +3,12 @@
   KEYS[1]      the state
   KEYS[2]      absent, or what was answered to the call's idempotency token
   ARGV[1]      five little-endian doubles: the policy's numbers as its fragment takes them, 0 where it takes fewer
-  ARGV[2]      five more: the verb (0 look, 1 allow, 2 reserve, 3 refund); the cost; the longest wait of a reservation in
-               µs; the caller's time in µs, or 0 for the server's; how long a token is remembered, in ms.
-               Absent: allow 1, at the server's time
+  ARGV[2]      five more: the verb (0 look, 1 allow, 2 reserve, 3 refund, 4 lease, 5 return); the cost; the longest wait
+               of a reservation in µs, of a lease the most units, of a return the end of its window; the caller's time
+               in µs, or 0 for the server's; how long a token is remembered, in ms. Absent: allow 1, at the server's time
 
   returns      five little-endian doubles: allowed 0|1, remaining, retry_after (-1: never), reset_after, delay; waits in µs.
+               Of a lease that passes retry_after is the units taken, and delay the end of the window.
                When nothing is left five more: the time, and the state's first four, by which whoever asked can tell for
                himself until when there will be nothing. A log has no such state.
                Or the server's time as an integer, when the window given does not hold it: nothing was done

@@ -28,16 +28,28 @@ local function weighed()
 end
 
 local allowed, changes = 1, commit
-if verb == 3 then
+local retry_after, delay = 0, 0
+if verb < 3 then
+  if cost > limit - weighed() then allowed, changes = 0, false end
+  if changes then current = current + cost end
+elseif verb == 3 then
   changes = changes and previous + current > 0
   if changes then
     local from_current = math.min(cost, current)
     current = current - from_current
     previous = math.max(previous - (cost - from_current), 0)
   end
+elseif verb == 4 then
+  local room = limit - weighed()
+  if cost > room then
+    allowed, changes = 0, false
+  else
+    retry_after, delay = math.max(cost, math.min(max_wait, room)), start_at + span
+    current = current + retry_after
+  end
 else
-  if cost > limit - weighed() then allowed, changes = 0, false end
-  if changes then current = current + cost end
+  changes = changes and current > 0 and start_at + span == max_wait
+  if changes then current = math.max(current - cost, 0) end
 end
 
 local stores = changes or repaired
@@ -49,7 +61,6 @@ elseif previous > 0 then
 end
 local x, y, z, slack = previous, current, start_at, 0
 
-local retry_after, delay = 0, 0
 if allowed == 0 then
   if cost > limit then
     retry_after = -1

@@ -64,6 +64,7 @@ impl fmt::Display for Policy {
             },
             Algorithm::SlidingWindowLog(it) => write!(f, "{}/{}s log", it.limit(), us_to_seconds(it.window_us())),
             Algorithm::Learnt(_) => f.write_str("learnt"),
+            Algorithm::Leased(_) => f.write_str("leased"),
             Algorithm::SlidingWindowCounter(it) => {
                 write!(f, "{}/{}s sliding", it.limit(), us_to_seconds(it.window_us()))
             }

@@ -68,7 +68,8 @@ impl DenyCache {
 
     /// The refusal that the server would give, if that is sure.
     pub(crate) fn refusal(&self, operation: &Operation<'_>) -> Option<Verdicts> {
-        if self.keys.load(Ordering::Relaxed) == 0 || operation.token.is_some() || operation.action == Action::Refund {
+        let takes = !matches!(operation.action, Action::Refund | Action::Return { .. });
+        if self.keys.load(Ordering::Relaxed) == 0 || operation.token.is_some() || !takes {
             return None;
         }
         let here_us = boot_time_us();

@@ -122,6 +122,16 @@ pub enum Action {
     },
     /// Gives the cost back.
     Refund,
+    /// Takes the cost if it passes now, and up to `most` with it. The verdict is as [`Verb::Lease`] says.
+    Lease {
+        /// The most units that are taken, unless the cost is more.
+        most: u64,
+    },
+    /// Gives the cost back to the window it was taken in, while that is on.
+    Return {
+        /// When that window ends, by the clock that decides.
+        window_end_us: u64,
+    },
 }
 
 impl Action {
@@ -132,6 +142,8 @@ impl Action {
             Self::Allow => (Verb::Allow, true),
             Self::Reserve { max_wait_us } => (Verb::Reserve { max_wait_us: max_wait_us.min(MAX_SPAN_US) }, true),
             Self::Refund => (Verb::Refund, true),
+            Self::Lease { most } => (Verb::Lease { most }, true),
+            Self::Return { window_end_us } => (Verb::Return { window_end_us }, true),
         }
     }
 }
@@ -178,6 +190,12 @@ pub trait Store: Send + Sync + fmt::Debug + sealed::Sealed {
 
     /// What kind of store it is.
     fn kind(&self) -> StoreKind;
+
+    /// A number by which processes of this host know that they use the same servers, database and prefix; `None` for a
+    /// store that is on this host itself, so that nothing is leased from it.
+    fn lessor(&self) -> Option<u64> {
+        None
+    }
 
     /// The store for those who must not block, if it has anybody to wait for.
     #[cfg(feature = "tokio")]

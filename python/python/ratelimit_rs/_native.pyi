@@ -54,6 +54,7 @@ __all__ = [
     "begin_ping",
     "begin_release",
     "begin_reset",
+    "begin_return_leases",
     "begin_step",
     "begin_take",
     "metrics",
@@ -462,6 +463,10 @@ class Limiter:
     what they raise goes to `sys.unraisablehook` and changes nothing. They may ask the same limiter: of what they ask
     themselves, nothing is told.
 
+    With `lease` up to so many units at once are taken from Redis, for keys that are asked for very often, and spent by
+    all processes of this host without asking it. Never more passes than the policy allows; a call may be refused while
+    another host has units left. It goes with one policy, a fixed window or a sliding window counter.
+
     Every verb takes a key, which is str or bytes, or with several policies also a dict of one key per policy's name. It
     raises `InvalidCost` unless `cost` is an int from 1 to 2147483647, and `StoreUnavailable` when the store fails and
     `on_error` is `throw`. With a `token` (str or bytes) a call may be sent again, as after a time-out: what a call with
@@ -484,6 +489,7 @@ class Limiter:
         clock: None | _Clock = None,
         on_decision: None | _OnDecision = None,
         on_store_error: None | _OnStoreError = None,
+        lease: int = 0,
     ) -> Limiter: ...
     def allow(
         self, key: _Key, cost: int = 1, *, token: None | str | bytes = None, on_error: None | _FailureRule = None
@@ -542,6 +548,12 @@ class Limiter:
         """
     def reset(self, key: _Key) -> None:
         """Forgets what `key` has used: its budget is whole again. Raises `StoreUnavailable`."""
+    def return_leases(self) -> None:
+        """Gives back what this process has leased and nobody has spent, of all keys; see `lease`.
+
+        For the end of a program, or before a pause. Other processes of this host lease anew. Without leases it does
+        nothing. Raises `StoreUnavailable`: what was on its way is lost then until its window ends.
+        """
     def limit(
         self, key: _Key | Callable[..., _Key], cost: int = 1, wait: bool = False
     ) -> Callable[[_Function], _Function]:
@@ -816,6 +828,9 @@ def begin_allow_many(
 
 def begin_reset(mailbox: _Mailbox, limiter: Limiter, key: _Key) -> Future[None]:
     """Begins `reset`."""
+
+def begin_return_leases(mailbox: _Mailbox, limiter: Limiter) -> Future[None]:
+    """Begins `return_leases`."""
 
 def begin_take(mailbox: _Mailbox, bucket: TokenBucket, key: str | bytes) -> Future[tuple[bool, float]]:
     """Begins `TokenBucket.allow`."""

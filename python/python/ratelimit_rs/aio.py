@@ -35,6 +35,7 @@ from ._native import (
     begin_cancel,
     begin_ping,
     begin_reset,
+    begin_return_leases,
     begin_step,
     begin_take,
 )
@@ -80,6 +81,7 @@ class Limiter:
         clock: None | _Clock = None,
         on_decision: None | _OnDecision = None,
         on_store_error: None | _OnStoreError = None,
+        lease: int = 0,
     ) -> None:
         self._limiter = _native.Limiter(
             policies,
@@ -91,6 +93,7 @@ class Limiter:
             clock=clock,
             on_decision=on_decision,
             on_store_error=on_store_error,
+            lease=lease,
         )
         self._blocks = self._limiter._blocks
 
@@ -188,6 +191,11 @@ class Limiter:
             await begin_reset(_mailbox(), self._limiter, key)
         else:
             self._limiter.reset(key)
+
+    async def return_leases(self) -> None:
+        """Gives back what this process has leased and nobody has spent, of all keys. Raises `StoreUnavailable`."""
+        if self._blocks:
+            await begin_return_leases(_mailbox(), self._limiter)
 
     def limit(
         self, key: _Key | Callable[..., _Key], cost: int = 1, wait: bool = False

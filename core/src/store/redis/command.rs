@@ -48,6 +48,8 @@ pub(super) fn encode(
         Action::Allow => (1, 0),
         Action::Reserve { max_wait_us } => (2, max_wait_us.min(MAX_SPAN_US)),
         Action::Refund => (3, 0),
+        Action::Lease { most } => (4, most),
+        Action::Return { window_end_us } => (5, window_end_us),
     };
     let lifetime_ms = token.map_or(0, |_| u64::try_from(TOKEN_LIFETIME.as_millis()).unwrap_or(0));
     let call = [verb, cost, max_wait_us, operation.now_us.unwrap_or(0), lifetime_ms];
@@ -121,7 +123,7 @@ fn signed(number: f64) -> Option<i64> {
 /// One verdict, within the limit of its policy.
 fn limited(bytes: &[u8], charge: &Charge<'_>, operation: &Operation<'_>) -> Option<Verdict> {
     let limit = charge.policy.limit();
-    let mut verdict = verdict(bytes)?;
+    let mut verdict = verdict(bytes, operation)?;
     if operation.token.is_some() {
         // What is remembered may be of a policy with a higher limit.
         verdict.remaining = verdict.remaining.min(limit);
@@ -129,7 +131,7 @@ fn limited(bytes: &[u8], charge: &Charge<'_>, operation: &Operation<'_>) -> Opti
     (verdict.remaining <= limit).then_some(verdict)
 }
 
-fn verdict(bytes: &[u8]) -> Option<Verdict> {
+fn verdict(bytes: &[u8], operation: &Operation<'_>) -> Option<Verdict> {
     let mut numbers = bytes.chunks_exact(8).map(|bytes| bytes.try_into().map_or(f64::NAN, f64::from_le_bytes));
     let allowed = match exact(numbers.next()?)? {
         flag @ (0 | 1) => flag == 1,
@@ -141,14 +143,13 @@ fn verdict(bytes: &[u8]) -> Option<Verdict> {
         us => exact(us)?,
     };
     let (reset_after_us, delay_us) = (exact(numbers.next()?)?, exact(numbers.next()?)?);
-    // Passing means waiting for nothing, and the other way round: whatever says otherwise is no decision of ours.
-    (allowed == (retry_after_us == 0)).then_some(Verdict {
-        allowed,
-        remaining,
-        retry_after_us,
-        reset_after_us,
-        delay_us,
-    })
+    // Passing means waiting for nothing, and the other way round, and nobody is leased less than he asked for or more:
+    // whatever says otherwise is no decision of ours.
+    let makes_sense = match operation.action {
+        Action::Lease { most } if allowed => (operation.cost..=most.max(operation.cost)).contains(&retry_after_us),
+        _ => allowed == (retry_after_us == 0),
+    };
+    makes_sense.then_some(Verdict { allowed, remaining, retry_after_us, reset_after_us, delay_us })
 }
 
 /// A double as the whole number it has to be, below 2^53.

@@ -46,8 +46,11 @@ mod stream;
 
 mod tls;
 
+use std::hash::{Hash as _, Hasher as _};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use siphasher::sip::SipHasher13;
 
 use self::command::{Answer, answer};
 use self::connection::{Connection, Failure};
@@ -337,6 +340,13 @@ impl Store for RedisStore {
 
     fn kind(&self) -> StoreKind {
         self.route.kind()
+    }
+
+    fn lessor(&self) -> Option<u64> {
+        let options = &self.network.options;
+        let mut hasher = SipHasher13::new();
+        (&options.servers, options.database, &options.prefix).hash(&mut hasher);
+        Some(hasher.finish())
     }
 
     fn breaker(&self) -> BreakerState {
