@@ -24,9 +24,13 @@ pub mod parser;
 
 pub mod preset;
 
+mod fallback;
+
 mod keys;
 
 mod learning;
+
+mod meter;
 
 mod route;
 
