@@ -3,8 +3,8 @@
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
-use ratelimit_core::{FailureRule, Result};
 use ratelimit_core::outbound::{self, After, Before, Options, Outcome, Response};
+use ratelimit_core::{FailureRule, Result};
 
 use crate::error::Status;
 use crate::ffi::{self, Handle, invalid};
@@ -456,8 +456,6 @@ fn before(before: Before) -> (Advice, Option<Box<outbound::Ticket>>) {
         Before::Wait { delay_us, ticket, .. } => {
             (Advice { delay_us, degraded: ticket.degraded(), ..Advice::new(Step::Wait) }, Some(ticket))
         }
-        Before::Refuse { delay_us, .. } => {
-            (Advice { delay_us, too_long: true, ..Advice::new(Step::Refuse) }, None)
-        }
+        Before::Refuse { delay_us, .. } => (Advice { delay_us, too_long: true, ..Advice::new(Step::Refuse) }, None),
     }
 }

@@ -26,6 +26,7 @@ int main(int argc, char **argv) {
   headers();
   client_ip();
   metrics();
+  governor();
   concurrency();
   faults();
   long_run();

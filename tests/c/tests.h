@@ -32,6 +32,9 @@ void client_ip(void);
 /* What limiters have done, and how full stores are. */
 void metrics(void);
 
+/* Calls to somebody's API: waits, options of one request, looks at the state, a store that is away. */
+void governor(void);
+
 /* Many threads and many processes, one budget. */
 void concurrency(void);
 

@@ -3,8 +3,8 @@
 use prometheus::TextEncoder;
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 
-use super::{LATENCY_BOUNDS_US, outbound};
 use super::board::{Board, GeneralCounts, PolicyCounts, board};
+use super::{LATENCY_BOUNDS_US, outbound};
 use crate::clock::us_to_seconds;
 use crate::decision::Source;
 use crate::error::StoreErrorKind;

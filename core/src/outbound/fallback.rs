@@ -38,7 +38,9 @@ impl Fallback {
             FailureRule::Throw => return Err(error),
             FailureRule::Open | FailureRule::Closed => None,
             // Where that one is away, too, requests go: nobody asked for them to be held back.
-            FailureRule::Local => self.local.get_or_init(|| store::embedded().ok()).as_deref().and_then(|it| ask(it).ok()),
+            FailureRule::Local => {
+                self.local.get_or_init(|| store::embedded().ok()).as_deref().and_then(|it| ask(it).ok())
+            }
         };
         Ok(Answer { verdicts, degraded: true })
     }
