@@ -91,9 +91,11 @@ def test_nobody_is_refused_and_little_is_wasted(name, store):
 
 
 def test_buckets_that_move_are_followed(store):
-    api = Discord(limit=14, window=2.0, moves_after=168 * MORE)
+    # The limit on everything is out of the way.
+    api = Discord(limit=14, window=2.0, moves_after=168 * MORE, everything=(200, 1.0))
     count = 420 * MORE
-    statuses, seconds = run("discord", api, store, CHANNELS, count, {"buffer": 0.03})
+    options = {"buffer": 0.03, "everything": [200, 1.0]}
+    statuses, seconds = run("discord", api, store, CHANNELS, count, options)
     report(f"discord on {store.split(':')[0]}", api, statuses, seconds)
     assert (statuses, api.refused, api.bans) == ({"200": count}, [], 0)
     # Whoever has not heard of the move yet may run into it, once.
