@@ -3,14 +3,16 @@
 
 #![no_main]
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
+use ratelimit_core::ManualClock;
 use ratelimit_core::clock::MAX_INSTANT_US;
 use ratelimit_core::outbound::{
     Before, Governor, HeaderNames, Observation, Options, Outcome, Preset, Request, Response, parse_headers,
 };
-use ratelimit_core::{ManualClock, store};
+use ratelimit_core::store::{self, Store};
 
 /// Stands for a secret in a response, which no error and no ticket may show.
 const SECRET: &str = "hunter2";
@@ -71,9 +73,13 @@ fn check(it: &Observation) {
 
 /// Whatever came back, the next requests go or wait a finite time, and nothing of the response is shown.
 fn govern(preset: Preset, options: Options, response: &Response<'_>, clock: &Arc<ManualClock>) {
-    let store = store::memory(1_000).expect("a store");
-    let governor = Governor::new(preset, options, store).expect("options within their range").with_clock(clock.clone());
-    let request = Request::new("GET", "https://api.example.com/things/1");
+    // One store for all, and a host of its own for each: a store takes longer to make than all the rest.
+    static STORE: LazyLock<Arc<dyn Store>> = LazyLock::new(|| store::memory(1_000).expect("a store"));
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let url = format!("https://api-{}.example.com/things/1", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let made = Governor::new(preset, options, STORE.clone());
+    let governor = made.expect("options within their range").with_clock(clock.clone());
+    let request = Request::new("GET", &url);
     let Ok(Before::Go(ticket)) = governor.before(&request) else { panic!("the first request does not go") };
     let after = governor.after(ticket, response).expect("memory answers");
     if let Outcome::Retry { delay_us, ticket, .. } = &after.outcome {

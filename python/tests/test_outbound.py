@@ -167,7 +167,7 @@ def test_a_store_that_is_away_is_stood_in_for_unless_that_is_not_wanted() -> Non
     away = f"redis://127.0.0.1:{free_port()}"
     rules: list[Any] = [None, "local", "open"]
     for rule in rules:
-        go = Governor(store=away, on_error=rule).before("GET", URL, bucket=f"of {away}")
+        go = Governor(store=away, on_error=rule).before("GET", URL, bucket=f"{rule} of {away}")
         assert isinstance(go, Go) and go.ticket.degraded
     wait = Governor(store=away, on_error="closed").before("GET", URL)
     assert isinstance(wait, Wait) and (wait.reason, wait.delay) == ("store", 1.0)

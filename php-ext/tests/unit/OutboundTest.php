@@ -102,7 +102,7 @@ final class OutboundTest extends TestCase
     {
         $away = 'redis://127.0.0.1:1';
         foreach ([null, 'local', 'open'] as $rule) {
-            $go = (new Governor(store: $away, onError: $rule))->before('GET', self::URL, bucket: 'of ' . getmypid());
+            $go = (new Governor(store: $away, onError: $rule))->before('GET', self::URL, bucket: "$rule of " . getmypid());
             self::assertInstanceOf(Go::class, $go);
             self::assertTrue($go->ticket->degraded);
         }
