@@ -179,6 +179,19 @@ def test_a_store_that_is_away_is_stood_in_for_unless_that_is_not_wanted() -> Non
     assert isinstance(go, Go) and not go.ticket.degraded
 
 
+def test_a_resolver_says_what_is_counted_together() -> None:
+    one, _ = governor("twitter", resolver=lambda method, url: "both" if url.endswith("?x") else None)
+    go = one.before("GET", URL + "/a?x")
+    assert isinstance(go, Go)
+    headers = [("x-rate-limit-limit", "9"), ("x-rate-limit-remaining", "0"), ("x-rate-limit-reset", "1700000060")]
+    one.after(go.ticket, 200, headers)
+    assert isinstance(one.before("POST", URL + "/b?x"), Wait)
+    assert isinstance(one.before("GET", URL + "/a"), Go)
+    assert isinstance(one.before("GET", URL + "/c?x", bucket="other"), Go)
+    with pytest.raises(TypeError, match="resolver"):
+        governor(resolver="no function")
+
+
 def test_work_is_counted_and_no_key_is_seen() -> None:
     one, _ = governor("notion")
     go = one.before("GET", URL, authorization="Bearer hunter2")

@@ -226,7 +226,12 @@ impl Governor {
         let guess = route.guess(self.preset, request.authorization.or(request.identity).is_some());
         // The ids that are counted apart are in no bucket's name: what is told of one channel goes for all.
         let route_key = format!("{}\0{identity}", route.template);
-        let (bucket, by_route) = match (request.bucket, guess) {
+        let resolved = match (request.bucket, &self.options.resolver) {
+            (None, Some(resolver)) => resolver(request.method, request.url),
+            _ => None,
+        };
+        let given = request.bucket.or(resolved.as_deref());
+        let (bucket, by_route) = match (given, guess) {
             (Some(bucket), _) => (format!("given\0{bucket}"), false),
             (None, Guess::Bucket(bucket)) => (bucket, false),
             (None, Guess::Route(bucket)) => (bucket, true),
@@ -238,7 +243,7 @@ impl Governor {
             .map(|(index, limit)| (index, state::limit_key(&self.keys, limit, index, &route, &identity)))
             .collect();
         let beside = by_route.then(|| bucket.clone());
-        let fixed = request.bucket.is_some();
+        let fixed = given.is_some();
         let mut way = Way { route, route_key, identity, bucket, beside, exempt, fixed, limits };
         self.find_bucket(&mut way);
         Ok(way)

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use super::budget::{GlobalLimit, InvalidRequestLimit, Limit};
 use super::preset::{HeaderNames, Preset};
@@ -12,6 +13,9 @@ use crate::resilience::FailureRule;
 
 /// A day in microseconds.
 const DAY_US: u64 = 86_400_000_000;
+
+/// Says of a method and a URL what the request is counted under; `None` leaves it to the route.
+pub type Resolver = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
 
 /// The options of a [`Governor`](super::Governor).
 ///
@@ -52,6 +56,9 @@ pub struct Options {
     /// The secret of the fingerprints under which identities are stored. Without one a guessed credential can be checked
     /// by whoever can read the store.
     pub secret: Option<Vec<u8>>,
+    /// Names the bucket of a request, in place of what its route says and the API says later. A bucket that a request
+    /// brings along goes before it.
+    pub resolver: Option<Resolver>,
     /// What happens to requests while the store gives no answer. Unless told otherwise this host's own store takes its
     /// place, since a store that is away is no reason to break somebody's calls.
     ///
@@ -78,6 +85,7 @@ impl Default for Options {
             strategy: Strategy::default(),
             headers: None,
             secret: None,
+            resolver: None,
             on_error: FailureRule::Local,
         }
     }

@@ -16,7 +16,7 @@ use super::answer::{BucketState, Fail, Go, Refuse, Retry, Returned, Ticket, Told
 use super::limit::{GlobalLimit, InvalidRequestLimit, Limit};
 use super::observation::{status_of, with_response};
 use super::options::{header_names, max_retries, seconds_us, statuses};
-use super::strategy;
+use super::{resolver, strategy};
 use crate::clock::{Clock, ClockArgument};
 use crate::convert::{Float, Integer, Nullable, Switch, Text, wrong_type};
 use crate::{class, engine, exception, store};
@@ -35,6 +35,8 @@ pub(crate) struct Governor {
     functions: Vec<(Zval, Arc<AtomicBool>)>,
     /// A function of the application's that says how long to wait before the next try, and what it said last.
     strategy: Option<(Zval, Arc<AtomicU64>)>,
+    /// A function of the application's that names the bucket of a request.
+    resolver: Option<Zval>,
 }
 
 #[php_impl]
@@ -60,6 +62,7 @@ impl Governor {
         headers: Option<&ZendHashTable>,
         strategy: Option<&Zval>,
         onError: Nullable<Text<'_>>,
+        resolver: Option<&Zval>,
     ) -> PhpResult<Self> {
         let named = Options::named(&preset.utf8("preset")?);
         let (preset, mut options) = named.map_err(|error| exception::from_core(&error))?;
@@ -101,6 +104,7 @@ impl Governor {
         }
         options.secret = secret.get("secret")?.map(<[u8]>::to_vec);
         options.headers = headers.map(header_names).transpose()?;
+        let resolver = resolver.map(resolver::of).transpose()?.flatten();
         let strategy = strategy.map(strategy::of).transpose()?.flatten();
         if let Some((_, said)) = &strategy {
             options.strategy = strategy::that_says(said.clone());
@@ -125,7 +129,7 @@ impl Governor {
                 Some((object, inside))
             }
         };
-        Ok(Self { inner: governor, clock, functions, strategy })
+        Ok(Self { inner: governor, clock, functions, strategy, resolver })
     }
 
     #[php(defaults(enabled = true))]
@@ -142,7 +146,7 @@ impl Governor {
         maxRetries: Nullable<Integer>,
     ) -> PhpResult<Zval> {
         let (method, url) = (method.utf8("method")?, url.utf8("url")?);
-        let bucket = bucket.get("bucket")?.map(String::from_utf8_lossy);
+        let bucket = self.bucket(bucket, &method, &url)?;
         let max_delay_us = match maxDelay.0 {
             None => None,
             Some(Float::Exact(delay)) if delay == f64::INFINITY => Some(None),
@@ -276,7 +280,7 @@ impl Governor {
         ask: impl Fn(&outbound::Governor, &Request<'_>) -> core::Result<R>,
     ) -> PhpResult<R> {
         let (method, url) = (method.utf8("method")?, url.utf8("url")?);
-        let bucket = bucket.get("bucket")?.map(String::from_utf8_lossy);
+        let bucket = self.bucket(bucket, &method, &url)?;
         let request = Request {
             authorization: authorization.get("authorization")?,
             identity: identity.get("identity")?,
@@ -285,6 +289,15 @@ impl Governor {
         };
         self.ask_application(&method, &url)?;
         ask(&self.inner, &request).map_err(|error| exception::from_core(&error))
+    }
+
+    /// The bucket that is given with a request, or that the application's function names.
+    fn bucket(&self, given: Nullable<Text<'_>>, method: &str, url: &str) -> PhpResult<Option<String>> {
+        match (given.get("bucket")?, &self.resolver) {
+            (Some(bucket), _) => Ok(Some(String::from_utf8_lossy(bucket).into_owned())),
+            (None, Some(function)) => resolver::ask(function, method, url),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Asks what only the application can say: the time, and which limits apply.

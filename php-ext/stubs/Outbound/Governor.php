@@ -209,6 +209,8 @@ final class Governor
      *     has been sent again, and what the response says; gives seconds until the next try, or null for the usual wait.
      * @param null|string $onError What happens while the store gives no answer: `local`, the default, has the store of this
      *     host take its place, `open` lets requests go, `closed` holds them back, `throw` throws.
+     * @param null|callable(string, string): ?string $resolver Is told the method and the URL of a request; gives what it is
+     *     counted under, or null to leave that to its route.
      *
      * @throws \RateLimit\Exception\InvalidArgument If an option is out of range.
      * @throws \RateLimit\Exception\InvalidStore If `$store` is no store.
@@ -231,6 +233,7 @@ final class Governor
         ?array $headers = null,
         mixed $strategy = null,
         ?string $onError = null,
+        mixed $resolver = null,
     ) {
         throw new \LogicException('the extension ratelimit is not loaded');
     }

@@ -127,6 +127,20 @@ final class OutboundTest extends TestCase
         new Governor(store: Store::memory(), strategy: 'no function');
     }
 
+    public function testAResolverSaysWhatIsCountedTogether(): void
+    {
+        $resolver = fn (string $method, string $url): ?string => str_ends_with($url, '?x') ? 'both' : null;
+        $governor = new Governor('twitter', Store::memory(), clock: new ManualClock(), resolver: $resolver);
+        $headers = ['x-rate-limit-limit' => '9', 'x-rate-limit-remaining' => '0', 'x-rate-limit-reset' => '1700000060'];
+        $governor->after($governor->before('GET', self::URL . '/a?x')->ticket, 200, $headers);
+        self::assertInstanceOf(Wait::class, $governor->before('POST', self::URL . '/b?x'));
+        self::assertInstanceOf(Go::class, $governor->before('GET', self::URL . '/a'));
+        self::assertInstanceOf(Go::class, $governor->before('GET', self::URL . '/c?x', bucket: 'other'));
+        self::assertSame(0, $governor->state('DELETE', self::URL . '?x')->remaining);
+        $this->expectException(InvalidArgument::class);
+        (new Governor(store: Store::memory(), resolver: fn () => 5))->before('GET', self::URL);
+    }
+
     public function testWorkIsCountedAndNoKeyIsSeen(): void
     {
         $governor = new Governor('hubspot', Store::memory());

@@ -823,7 +823,8 @@ class Governor:
     `strategy` is a function of a refusal's status, of how often the request has been sent again, and of its Observation or
     None, that says in how many seconds to send it again, or None for the usual wait. `on_error` says what happens while the
     store gives no answer: `local` has the store of this host take its place, `open` lets requests go, `closed` holds them
-    back, `throw` raises `StoreUnavailable`.
+    back, `throw` raises `StoreUnavailable`. `resolver` is a function of a method and a URL that says what the request is
+    counted under, or None to leave that to its route.
     """
 
     def __new__(
@@ -846,6 +847,7 @@ class Governor:
         strategy: Callable[[int, int, Observation | None], float | None] | None = None,
         headers: dict[str, str] | None = None,
         on_error: Literal["throw", "open", "closed", "local"] | None = "local",
+        resolver: Callable[[str, str], str | None] | None = None,
     ) -> Governor: ...
     def before(
         self,

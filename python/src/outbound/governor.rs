@@ -31,7 +31,8 @@ use crate::store;
 /// `strategy` is a function of a refusal's status, of how often the request has been sent again, and of its Observation or
 /// None, that says in how many seconds to send it again, or None for the usual wait. `on_error` says what happens while the
 /// store gives no answer: `local` has the store of this host take its place, `open` lets requests go, `closed` holds them
-/// back, `throw` raises `StoreUnavailable`.
+/// back, `throw` raises `StoreUnavailable`. `resolver` is a function of a method and a URL that says what the request is
+/// counted under, or None to leave that to its route.
 ///
 /// >>> governor = Governor("github", store=Store.memory(), clock=ManualClock())
 /// >>> ticket = governor.before("GET", "https://api.github.com/user").ticket
@@ -59,10 +60,10 @@ impl Governor {
         signature = (preset = "default", *, store = None, limits = None, global_limit = None, invalid_request_limit = None,
             max_retries = None, safety_buffer = Given(None), jitter = Given(None), max_delay = None,
             retry_status_codes = None, throw_on_rate_limit = None, clock = None, max_store_ttl = Given(None),
-            secret = None, strategy = None, headers = None, on_error = None),
+            secret = None, strategy = None, headers = None, on_error = None, resolver = None),
         text_signature = "(preset='default', *, store=None, limits=None, global_limit=None, invalid_request_limit=None, \
             max_retries=None, safety_buffer=1.0, jitter=0.0, max_delay=None, retry_status_codes=None, \
-            throw_on_rate_limit=None, clock=None, max_store_ttl=86400.0, secret=None, strategy=None, headers=None, on_error='local')"
+            throw_on_rate_limit=None, clock=None, max_store_ttl=86400.0, secret=None, strategy=None, headers=None, on_error='local', resolver=None)"
     )]
     // One argument per option, as users know them.
     #[allow(clippy::too_many_arguments)]
@@ -84,6 +85,7 @@ impl Governor {
         strategy: Option<&Bound<'_, PyAny>>,
         headers: Option<&Bound<'_, PyDict>>,
         on_error: Option<&str>,
+        resolver: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let (preset, mut set) = Options::named(preset).or_raise()?;
         if let Some(limits) = limits {
@@ -111,6 +113,7 @@ impl Governor {
             set.strategy = options::strategy(strategy)?;
         }
         set.headers = headers.map(options::header_names).transpose()?;
+        set.resolver = resolver.map(options::resolver).transpose()?;
         if let Some(rule) = on_error {
             set.on_error = rule.parse().or_raise()?;
         }

@@ -19,6 +19,7 @@ final class Options
         'maxStoreTtl' => 'maxStoreTtl', 'retryStatusCodes' => 'retryStatusCodes', 'globalLimit' => 'globalLimit',
         'invalidRequestLimit' => 'invalidRequestLimit', 'maxDelay' => 'maxDelay', 'maxDelaySeconds' => 'maxDelay',
         'limits' => 'limits', 'secret' => 'secret', 'headers' => 'headers', 'strategy' => 'strategy', 'onError' => 'onError',
+        'resolver' => 'resolver',
     ];
 
     private const REQUEST = [
