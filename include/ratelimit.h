@@ -152,6 +152,28 @@ typedef enum {
 } rl_verb;
 
 /**
+ * What happens to requests while the store gives no answer.
+ */
+typedef enum {
+  /**
+   * This host's own store takes its place: what the host learns holds for the host.
+   */
+  RL_OUTAGE_LOCAL = 0,
+  /**
+   * They go as if there were no limits.
+   */
+  RL_OUTAGE_OPEN,
+  /**
+   * They wait, a second at a time.
+   */
+  RL_OUTAGE_CLOSED,
+  /**
+   * The functions return `RL_ERR_STORE_UNAVAILABLE`.
+   */
+  RL_OUTAGE_THROW,
+} rl_outage;
+
+/**
  * What to do next.
  */
 typedef enum {
@@ -526,6 +548,10 @@ typedef struct {
    * The secret of the fingerprints under which identities are stored, ended by a zero byte; copied.
    */
   const char *secret;
+  /**
+   * What happens to requests while the store gives no answer.
+   */
+  rl_outage on_error;
 } rl_governor_options;
 
 /**
@@ -552,7 +578,83 @@ typedef struct {
    * Whether the wait is longer than `max_delay_us`, and not the retries used up.
    */
   bool too_long;
+  /**
+   * Whether this was the invalid request after which none is sent for a while.
+   */
+  bool invalid_limit_reached;
+  /**
+   * Whether the store gave no answer, so that `on_error` decided; of a response: before it was sent.
+   */
+  bool degraded;
 } rl_advice;
+
+/**
+ * A request with what is different for this one. Zero it, set `struct_size`, `method` and `url`, then what is to differ.
+ */
+typedef struct {
+  /**
+   * `sizeof(rl_request)`. Tells the library which members the program knows.
+   */
+  uint32_t struct_size;
+  /**
+   * How often it is sent again, in place of the governor's, 1 to 100; `UINT32_MAX` is never.
+   */
+  uint32_t max_retries;
+  /**
+   * `GET` and the like.
+   */
+  const char *method;
+  /**
+   * The absolute URL.
+   */
+  const char *url;
+  /**
+   * The value of that header: whose budget it is. Only a fingerprint is kept. `NULL`: there is none.
+   */
+  const char *authorization;
+  /**
+   * Whose budget it is, in place of what `authorization` says; `NULL`: as that says.
+   */
+  const char *identity;
+  /**
+   * What it is counted under, in place of what its route says; `NULL`: as that says.
+   */
+  const char *bucket;
+  /**
+   * Longer than this it does not wait, in microseconds, in place of the governor's; `RL_NEVER` is as long as it takes.
+   */
+  uint64_t max_delay_us;
+  /**
+   * It goes as if there were no governor.
+   */
+  bool disabled;
+} rl_request;
+
+/**
+ * What is known of a bucket.
+ */
+typedef struct {
+  /**
+   * Whether anything is known; the other members are 0 where not.
+   */
+  bool known;
+  /**
+   * Units per window; 0 where unknown.
+   */
+  uint64_t limit;
+  /**
+   * Units left.
+   */
+  uint64_t remaining;
+  /**
+   * Until it is whole again, in microseconds.
+   */
+  uint64_t reset_after_us;
+  /**
+   * Until the next request may go, in microseconds; 0 when it may go now.
+   */
+  uint64_t retry_after_us;
+} rl_bucket_state;
 
 /**
  * One line of a response's header.
@@ -1318,7 +1420,7 @@ void rl_governor_free(rl_governor *governor);
  * @param authorization  The value of that header: whose budget it is. Only a fingerprint is kept. `NULL`: there is none.
  * @param ticket         The request's ticket, to be freed with `rl_ticket_free` whatever the advice.
  * @param out            `RL_STEP_SEND`, `RL_STEP_WAIT` or `RL_STEP_REFUSE`.
- * @return `RL_ERR_INVALID_ARGUMENT` for a URL that is not absolute; `RL_ERR_STORE_UNAVAILABLE`.
+ * @return `RL_ERR_INVALID_ARGUMENT` for a URL that is not absolute; `RL_ERR_STORE_UNAVAILABLE` with `RL_OUTAGE_THROW`.
  */
 rl_status rl_governor_before(rl_governor *governor,
                              const char *method,
@@ -1328,9 +1430,46 @@ rl_status rl_governor_before(rl_governor *governor,
                              rl_advice *out);
 
 /**
+ * `rl_governor_before` for a request with options of its own.
+ *
+ * @param request  The request; nothing of it is kept.
+ * @param ticket   The request's ticket, to be freed with `rl_ticket_free` whatever the advice.
+ * @param out      `RL_STEP_SEND`, `RL_STEP_WAIT` or `RL_STEP_REFUSE`.
+ * @return As `rl_governor_before`; `RL_ERR_INVALID_ARGUMENT` also for an option out of range.
+ */
+rl_status rl_governor_before_request(rl_governor *governor,
+                                     const rl_request *request,
+                                     rl_ticket **ticket,
+                                     rl_advice *out);
+
+/**
+ * Tells what is known of the bucket that a request would be taken from.
+ *
+ * @param authorization  As for `rl_governor_before`.
+ * @return `RL_ERR_INVALID_ARGUMENT` for a URL that is not absolute; `RL_ERR_STORE_UNAVAILABLE` whatever `on_error` says.
+ */
+rl_status rl_governor_state(rl_governor *governor,
+                            const char *method,
+                            const char *url,
+                            const char *authorization,
+                            rl_bucket_state *out);
+
+/**
+ * Forgets what was learnt of the bucket that a request would be taken from, and what was taken from the limits that apply
+ * to it.
+ *
+ * @param authorization  As for `rl_governor_before`.
+ * @return As `rl_governor_state`.
+ */
+rl_status rl_governor_forget(rl_governor *governor,
+                             const char *method,
+                             const char *url,
+                             const char *authorization);
+
+/**
  * Asks again, after the wait of `RL_STEP_WAIT` or `RL_STEP_RETRY`. The advice is as from `rl_governor_before`.
  *
- * @return `RL_ERR_INVALID_ARGUMENT` for a ticket that was refused; `RL_ERR_STORE_UNAVAILABLE`.
+ * @return `RL_ERR_INVALID_ARGUMENT` for a ticket that was refused; `RL_ERR_STORE_UNAVAILABLE` with `RL_OUTAGE_THROW`.
  */
 rl_status rl_governor_resume(rl_governor *governor,
                              rl_ticket *ticket,
@@ -1344,7 +1483,7 @@ rl_status rl_governor_resume(rl_governor *governor,
  * @param body         The body or its beginning, `body_len` bytes; of refusals it is needed, since some APIs say only
  *                     there how long to wait.
  * @param out          `RL_STEP_RETURN`, `RL_STEP_RETRY` or `RL_STEP_FAIL`.
- * @return `RL_ERR_INVALID_ARGUMENT` for a ticket that was refused; `RL_ERR_STORE_UNAVAILABLE`.
+ * @return `RL_ERR_INVALID_ARGUMENT` for a ticket that was refused; `RL_ERR_STORE_UNAVAILABLE` with `RL_OUTAGE_THROW`.
  */
 rl_status rl_governor_after(rl_governor *governor,
                             rl_ticket *ticket,

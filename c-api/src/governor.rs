@@ -1,12 +1,13 @@
 //! Governors: keep one's own calls to somebody's API under that API's limits.
 
 use std::ffi::c_char;
+use std::mem::MaybeUninit;
 
-use ratelimit_core::Result;
-use ratelimit_core::outbound::{self, After, Before, Options, Outcome, Request, Response};
+use ratelimit_core::outbound::{self, After, Before, Options, Outcome, Response};
+use ratelimit_core::{FailureRule, Result};
 
 use crate::error::Status;
-use crate::ffi::Handle;
+use crate::ffi::{self, Handle, invalid};
 use crate::panic::boundary;
 use crate::policy::Policy;
 use crate::store::Store;
@@ -23,6 +24,28 @@ impl Handle for Governor {}
 pub struct Ticket(Option<Box<outbound::Ticket>>);
 
 impl Handle for Ticket {}
+
+/// What happens to requests while the store gives no answer.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outage {
+    /// This host's own store takes its place: what the host learns holds for the host.
+    Local = 0,
+    /// They go as if there were no limits.
+    Open,
+    /// They wait, a second at a time.
+    Closed,
+    /// The functions return `RL_ERR_STORE_UNAVAILABLE`.
+    Throw,
+}
+
+/// The failure rules by their names in C.
+const RULES: [(Outage, FailureRule); 4] = [
+    (Outage::Local, FailureRule::Local),
+    (Outage::Open, FailureRule::Open),
+    (Outage::Closed, FailureRule::Closed),
+    (Outage::Throw, FailureRule::Throw),
+];
 
 /// What to do next.
 #[repr(C)]
@@ -56,6 +79,64 @@ pub struct Advice {
     pub global: bool,
     /// Whether the wait is longer than `max_delay_us`, and not the retries used up.
     pub too_long: bool,
+    /// Whether this was the invalid request after which none is sent for a while.
+    pub invalid_limit_reached: bool,
+    /// Whether the store gave no answer, so that `on_error` decided; of a response: before it was sent.
+    pub degraded: bool,
+}
+
+impl Advice {
+    fn new(step: Step) -> Self {
+        Self {
+            step,
+            attempt: 0,
+            delay_us: 0,
+            global: false,
+            too_long: false,
+            invalid_limit_reached: false,
+            degraded: false,
+        }
+    }
+}
+
+/// A request with what is different for this one. Zero it, set `struct_size`, `method` and `url`, then what is to differ.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Request {
+    /// `sizeof(rl_request)`. Tells the library which members the program knows.
+    pub struct_size: u32,
+    /// How often it is sent again, in place of the governor's, 1 to 100; `UINT32_MAX` is never.
+    pub max_retries: u32,
+    /// `GET` and the like.
+    pub method: *const c_char,
+    /// The absolute URL.
+    pub url: *const c_char,
+    /// The value of that header: whose budget it is. Only a fingerprint is kept. `NULL`: there is none.
+    pub authorization: *const c_char,
+    /// Whose budget it is, in place of what `authorization` says; `NULL`: as that says.
+    pub identity: *const c_char,
+    /// What it is counted under, in place of what its route says; `NULL`: as that says.
+    pub bucket: *const c_char,
+    /// Longer than this it does not wait, in microseconds, in place of the governor's; `RL_NEVER` is as long as it takes.
+    pub max_delay_us: u64,
+    /// It goes as if there were no governor.
+    pub disabled: MaybeUninit<bool>,
+}
+
+/// What is known of a bucket.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct BucketState {
+    /// Whether anything is known; the other members are 0 where not.
+    pub known: bool,
+    /// Units per window; 0 where unknown.
+    pub limit: u64,
+    /// Units left.
+    pub remaining: u64,
+    /// Until it is whole again, in microseconds.
+    pub reset_after_us: u64,
+    /// Until the next request may go, in microseconds; 0 when it may go now.
+    pub retry_after_us: u64,
 }
 
 /// One line of a response's header.
@@ -89,10 +170,18 @@ pub struct GovernorOptions {
     pub limits_len: usize,
     /// The secret of the fingerprints under which identities are stored, ended by a zero byte; copied.
     pub secret: *const c_char,
+    /// What happens to requests while the store gives no answer.
+    // Whatever number C has put there: it becomes an enum only after it has been looked at.
+    pub on_error: MaybeUninit<Outage>,
 }
 
 impl GovernorOptions {
     fn apply(&self, options: &mut Options) -> Result<()> {
+        let number = ffi::number(&self.on_error);
+        let Some(&(_, rule)) = RULES.iter().find(|(outage, _)| *outage as u32 == number) else {
+            return Err(invalid("on_error", format!("must be one of rl_outage, got {number}")));
+        };
+        options.on_error = rule;
         match self.max_retries {
             0 => {}
             u32::MAX => options.max_retries = 0,
@@ -161,7 +250,7 @@ pub unsafe extern "C" fn rl_governor_free(governor: *mut Governor) {
 /// @param authorization  The value of that header: whose budget it is. Only a fingerprint is kept. `NULL`: there is none.
 /// @param ticket         The request's ticket, to be freed with `rl_ticket_free` whatever the advice.
 /// @param out            `RL_STEP_SEND`, `RL_STEP_WAIT` or `RL_STEP_REFUSE`.
-/// @return `RL_ERR_INVALID_ARGUMENT` for a URL that is not absolute; `RL_ERR_STORE_UNAVAILABLE`.
+/// @return `RL_ERR_INVALID_ARGUMENT` for a URL that is not absolute; `RL_ERR_STORE_UNAVAILABLE` with `RL_OUTAGE_THROW`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rl_governor_before(
     governor: *mut Governor,
@@ -174,7 +263,7 @@ pub unsafe extern "C" fn rl_governor_before(
     boundary(|| {
         let (governor, ticket, out) = (shared!(governor)?, output!(ticket)?, output!(out)?);
         let authorization = optional_bytes!(authorization);
-        let request = Request { authorization, ..Request::new(text!(method)?, text!(url)?) };
+        let request = outbound::Request { authorization, ..outbound::Request::new(text!(method)?, text!(url)?) };
         let (advice, kept) = before(governor.0.before(&request)?);
         ticket.give(Ticket(kept));
         out.write(advice);
@@ -182,9 +271,103 @@ pub unsafe extern "C" fn rl_governor_before(
     })
 }
 
+/// `rl_governor_before` for a request with options of its own.
+///
+/// @param request  The request; nothing of it is kept.
+/// @param ticket   The request's ticket, to be freed with `rl_ticket_free` whatever the advice.
+/// @param out      `RL_STEP_SEND`, `RL_STEP_WAIT` or `RL_STEP_REFUSE`.
+/// @return As `rl_governor_before`; `RL_ERR_INVALID_ARGUMENT` also for an option out of range.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rl_governor_before_request(
+    governor: *mut Governor,
+    request: *const Request,
+    ticket: *mut *mut Ticket,
+    out: *mut Advice,
+) -> Status {
+    boundary(|| {
+        let (governor, ticket, out) = (shared!(governor)?, output!(ticket)?, output!(out)?);
+        let Some(given) = sized!(request)? else { return Err(invalid("request", "must not be NULL")) };
+        let (method, url) = (given.method, given.url);
+        let request = outbound::Request {
+            authorization: optional_bytes!(given.authorization),
+            identity: optional_bytes!(given.identity),
+            enabled: !ffi::flag(&given.disabled),
+            bucket: match given.bucket {
+                bucket if bucket.is_null() => None,
+                bucket => Some(text!(bucket)?),
+            },
+            max_delay_us: match given.max_delay_us {
+                0 => None,
+                u64::MAX => Some(None),
+                us => Some(Some(us)),
+            },
+            max_retries: match given.max_retries {
+                0 => None,
+                u32::MAX => Some(0),
+                retries @ 1..=100 => Some(retries),
+                retries => return Err(invalid("max_retries", format!("must be between 0 and 100, got {retries}"))),
+            },
+            ..outbound::Request::new(text!(method)?, text!(url)?)
+        };
+        let (advice, kept) = before(governor.0.before(&request)?);
+        ticket.give(Ticket(kept));
+        out.write(advice);
+        Ok(())
+    })
+}
+
+/// Tells what is known of the bucket that a request would be taken from.
+///
+/// @param authorization  As for `rl_governor_before`.
+/// @return `RL_ERR_INVALID_ARGUMENT` for a URL that is not absolute; `RL_ERR_STORE_UNAVAILABLE` whatever `on_error` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rl_governor_state(
+    governor: *mut Governor,
+    method: *const c_char,
+    url: *const c_char,
+    authorization: *const c_char,
+    out: *mut BucketState,
+) -> Status {
+    boundary(|| {
+        let (governor, out) = (shared!(governor)?, output!(out)?);
+        let authorization = optional_bytes!(authorization);
+        let request = outbound::Request { authorization, ..outbound::Request::new(text!(method)?, text!(url)?) };
+        let state = governor.0.state(&request)?;
+        let numbers = state.unwrap_or_default();
+        out.write(BucketState {
+            known: state.is_some(),
+            limit: numbers.limit.unwrap_or(0),
+            remaining: numbers.remaining.unwrap_or(0),
+            reset_after_us: numbers.reset_after_us.unwrap_or(0),
+            retry_after_us: numbers.retry_after_us,
+        });
+        Ok(())
+    })
+}
+
+/// Forgets what was learnt of the bucket that a request would be taken from, and what was taken from the limits that apply
+/// to it.
+///
+/// @param authorization  As for `rl_governor_before`.
+/// @return As `rl_governor_state`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rl_governor_forget(
+    governor: *mut Governor,
+    method: *const c_char,
+    url: *const c_char,
+    authorization: *const c_char,
+) -> Status {
+    boundary(|| {
+        let governor = shared!(governor)?;
+        let authorization = optional_bytes!(authorization);
+        let request = outbound::Request { authorization, ..outbound::Request::new(text!(method)?, text!(url)?) };
+        governor.0.forget(&request)
+    })
+}
+
 /// Asks again, after the wait of `RL_STEP_WAIT` or `RL_STEP_RETRY`. The advice is as from `rl_governor_before`.
 ///
-/// @return `RL_ERR_INVALID_ARGUMENT` for a ticket that was refused; `RL_ERR_STORE_UNAVAILABLE`.
+/// @return `RL_ERR_INVALID_ARGUMENT` for a ticket that was refused; `RL_ERR_STORE_UNAVAILABLE` with `RL_OUTAGE_THROW`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rl_governor_resume(governor: *mut Governor, ticket: *mut Ticket, out: *mut Advice) -> Status {
     boundary(|| {
@@ -203,7 +386,7 @@ pub unsafe extern "C" fn rl_governor_resume(governor: *mut Governor, ticket: *mu
 /// @param body         The body or its beginning, `body_len` bytes; of refusals it is needed, since some APIs say only
 ///                     there how long to wait.
 /// @param out          `RL_STEP_RETURN`, `RL_STEP_RETRY` or `RL_STEP_FAIL`.
-/// @return `RL_ERR_INVALID_ARGUMENT` for a ticket that was refused; `RL_ERR_STORE_UNAVAILABLE`.
+/// @return `RL_ERR_INVALID_ARGUMENT` for a ticket that was refused; `RL_ERR_STORE_UNAVAILABLE` with `RL_OUTAGE_THROW`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rl_governor_after(
     governor: *mut Governor,
@@ -223,8 +406,11 @@ pub unsafe extern "C" fn rl_governor_after(
             Some((name, std::str::from_utf8(optional_bytes!(header.value)?).ok()?))
         };
         let lines: Vec<(&str, &str)> = lines.iter().filter_map(line).collect();
-        let After { outcome, .. } = governor.0.after(ticket.held()?, &Response { status, headers: &lines, body })?;
-        let advice = Advice { step: Step::Return, attempt: 0, delay_us: 0, global: false, too_long: false };
+        let held = ticket.held()?;
+        let degraded = held.degraded();
+        let response = Response { status, headers: &lines, body };
+        let After { outcome, invalid_limit_reached, .. } = governor.0.after(held, &response)?;
+        let advice = Advice { invalid_limit_reached, degraded, ..Advice::new(Step::Return) };
         out.write(match outcome {
             Outcome::Return => advice,
             Outcome::Retry { delay_us, attempt, ticket: kept } => {
@@ -260,15 +446,16 @@ pub unsafe extern "C" fn rl_ticket_free(ticket: *mut Ticket) {
 
 impl Ticket {
     fn held(&self) -> Result<Box<outbound::Ticket>> {
-        self.0.clone().ok_or_else(|| crate::ffi::invalid("ticket", "must be of a request that was not refused"))
+        self.0.clone().ok_or_else(|| invalid("ticket", "must be of a request that was not refused"))
     }
 }
 
 fn before(before: Before) -> (Advice, Option<Box<outbound::Ticket>>) {
-    let advice = Advice { step: Step::Send, attempt: 0, delay_us: 0, global: false, too_long: false };
     match before {
-        Before::Go(ticket) => (advice, Some(ticket)),
-        Before::Wait { delay_us, ticket, .. } => (Advice { step: Step::Wait, delay_us, ..advice }, Some(ticket)),
-        Before::Refuse { delay_us, .. } => (Advice { step: Step::Refuse, delay_us, too_long: true, ..advice }, None),
+        Before::Go(ticket) => (Advice { degraded: ticket.degraded(), ..Advice::new(Step::Send) }, Some(ticket)),
+        Before::Wait { delay_us, ticket, .. } => {
+            (Advice { delay_us, degraded: ticket.degraded(), ..Advice::new(Step::Wait) }, Some(ticket))
+        }
+        Before::Refuse { delay_us, .. } => (Advice { delay_us, too_long: true, ..Advice::new(Step::Refuse) }, None),
     }
 }

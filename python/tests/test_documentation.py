@@ -16,7 +16,9 @@ import ratelimit_rs
 import ratelimit_rs.aio
 
 README = Path(__file__).parents[1] / "README.md"
-DEPLOYMENTS = Path(__file__).parents[2] / "docs" / "deployments.md"
+DOCS = Path(__file__).parents[2] / "docs"
+DEPLOYMENTS = DOCS / "deployments.md"
+APIS = sorted((DOCS / "outbound").glob("*.md"))
 
 
 def test_the_examples_of_the_readme_run() -> None:
@@ -26,6 +28,23 @@ def test_the_examples_of_the_readme_run() -> None:
         command = [sys.executable, "-W", "error", "-c", block]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert (ended.returncode, ended.stderr) == (0, ""), block
+
+
+@pytest.mark.parametrize("page", APIS, ids=lambda page: page.stem)
+def test_the_examples_of_a_page_on_calling_an_api_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # What names no store must not work on the shared one of whoever runs this.
+    monkeypatch.setenv("RATELIMIT_STORE", "memory:")
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    assert blocks
+    command = [sys.executable, "-W", "error", "-c", "\n".join(blocks)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_there_is_a_page_for_each_api_that_the_table_links_to() -> None:
+    assert len(APIS) >= 12
+    linked = re.findall(r"\(outbound/([a-z]+)\.md\)", (DOCS / "outbound.md").read_text())
+    assert sorted(linked) == [page.stem for page in APIS]
 
 
 def test_the_page_of_deployments_has_every_option_and_no_other() -> None:

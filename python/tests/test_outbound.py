@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from servers import free_port
 
 import ratelimit_rs.outbound
-from ratelimit_rs import InvalidArgument, ManualClock, Policy, Store
+from ratelimit_rs import InvalidArgument, ManualClock, Policy, Store, StoreUnavailable, metrics
 from ratelimit_rs.outbound import (
     Fail,
     GlobalLimit,
@@ -160,6 +161,44 @@ def test_strategies_and_header_names_of_ones_own() -> None:
     assert seen[0][:2] == (503, 0) and seen[0][2].limit == 5
     wait = one.before("GET", URL)
     assert isinstance(wait, Wait) and wait.delay == 31.0
+
+
+def test_a_store_that_is_away_is_stood_in_for_unless_that_is_not_wanted() -> None:
+    away = f"redis://127.0.0.1:{free_port()}"
+    rules: list[Any] = [None, "local", "open"]
+    for rule in rules:
+        go = Governor(store=away, on_error=rule).before("GET", URL, bucket=f"{rule} of {away}")
+        assert isinstance(go, Go) and go.ticket.degraded
+    wait = Governor(store=away, on_error="closed").before("GET", URL)
+    assert isinstance(wait, Wait) and (wait.reason, wait.delay) == ("store", 1.0)
+    with pytest.raises(StoreUnavailable):
+        Governor(store=away, on_error="throw").before("GET", URL)
+    with pytest.raises(InvalidArgument, match="on_error must be throw, open, closed or local"):
+        Governor(store=away, on_error="never")  # type: ignore[arg-type]
+    go = Governor(store=Store.memory()).before("GET", URL)
+    assert isinstance(go, Go) and not go.ticket.degraded
+
+
+def test_a_resolver_says_what_is_counted_together() -> None:
+    one, _ = governor("twitter", resolver=lambda method, url: "both" if url.endswith("?x") else None)
+    go = one.before("GET", URL + "/a?x")
+    assert isinstance(go, Go)
+    headers = [("x-rate-limit-limit", "9"), ("x-rate-limit-remaining", "0"), ("x-rate-limit-reset", "1700000060")]
+    one.after(go.ticket, 200, headers)
+    assert isinstance(one.before("POST", URL + "/b?x"), Wait)
+    assert isinstance(one.before("GET", URL + "/a"), Go)
+    assert isinstance(one.before("GET", URL + "/c?x", bucket="other"), Go)
+    with pytest.raises(TypeError, match="resolver"):
+        governor(resolver="no function")
+
+
+def test_work_is_counted_and_no_key_is_seen() -> None:
+    one, _ = governor("notion")
+    go = one.before("GET", URL, authorization="Bearer hunter2")
+    assert isinstance(go, Go)
+    one.after(go.ticket, 200, [])
+    assert 'rate_limiter_outbound_requests_total{preset="notion"} 1\n' in metrics()
+    assert "hunter2" not in metrics()
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ int main(int argc, char **argv) {
   metrics();
   events();
   leases();
+  governor();
   concurrency();
   locks();
   in_flight();

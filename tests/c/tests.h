@@ -38,6 +38,9 @@ void events(void);
 /* Units that a host takes in advance. */
 void leases(void);
 
+/* Calls to somebody's API: waits, options of one request, looks at the state, a store that is away. */
+void governor(void);
+
 /* Many threads and many processes, one budget. */
 void concurrency(void);
 

@@ -105,6 +105,9 @@ mod outbound_headers;
 /// Calls to an API, and what its answers do to the next ones.
 mod outbound_governor;
 
+/// What a governor does while its store is away, and what it counts.
+mod outbound_outage;
+
 /// What is learnt of an API, on Redis and in the models: the same to the bit.
 mod outbound_stores;
 

@@ -191,10 +191,12 @@ impl Learnt {
                     (told_us, Some(kept_us)) => told_us.min(kept_us),
                 };
                 let told_us = now_us + (limit - remaining) * unit_us;
-                // What was owed is owed still, in units of the time that is known now.
+                // What was owed is owed still, in units of the time that is known now. What is no whole unit stays as it
+                // is: rounded up each time, it would add up to many units.
                 let kept_full_us = same.map_or(0, |([full, ..], _)| {
                     let owed_us = full.cast_unsigned().saturating_sub(now_us);
-                    now_us + owed_us.div_ceil(kept_us.unwrap_or(1).max(1)) * unit_us
+                    let kept_us = kept_us.unwrap_or(1).max(1);
+                    now_us + owed_us / kept_us * unit_us + (owed_us % kept_us).min(unit_us)
                 });
                 let full_us = kept_full_us.max(told_us).min(now_us + limit * unit_us);
                 state([full_us, limit, unit_us], full_us + KEPT_FULL_US)

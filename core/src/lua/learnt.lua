@@ -49,8 +49,8 @@ if kind > 10 then
     if told then
       if unit == 0 or c < unit then unit = c end
       local owed, span = a > now and a - now or 0, c > 1 and c or 1
-      owed = owed + -owed % span
-      full = now + owed / span * unit
+      local rest = owed % span
+      full = now + (owed - rest) / span * unit + math.min(rest, unit)
     elseif unit == 0 then
       unit = s
     end

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use once_cell::race::OnceBox;
 
-use super::{LATENCY_BOUNDS_US, source_index};
+use super::{LATENCY_BOUNDS_US, outbound, source_index};
 use crate::decision::Source;
 use crate::error::StoreErrorKind;
 use crate::process;
@@ -21,8 +21,8 @@ const NO_NAME: u32 = 512;
 /// The name of the rest.
 const REST: &str = "other";
 
-/// Room for a name, in words: policies' names have at most 100 bytes.
-const NAME_WORDS: usize = 13;
+/// Room for a name, in words: policies' names have at most 100 bytes, before which a preset's may stand.
+const NAME_WORDS: usize = 16;
 
 /// A name: whether it is taken, how long it is, and its bytes.
 const NAME_SLOT: usize = 2 + NAME_WORDS;
@@ -34,8 +34,8 @@ const WRITTEN: u64 = 2;
 /// Each counter is kept several times, in memory far apart, so that threads and processes do not wait for one another.
 const STRIPES: usize = 16;
 
-/// Allowed and denied for each source, rounded up to two lines of a cache.
-const POLICY_WORDS: usize = 16;
+/// Allowed and denied for each source, or what governors count; rounded up to lines of a cache.
+const POLICY_WORDS: usize = 24;
 
 /// The latencies' classes, the one beyond, their sum, errors by kind, refunds dropped, failed callbacks; rounded up.
 const GENERAL_WORDS: usize = 32;
@@ -51,7 +51,7 @@ const NAME_AREA: usize = NAMES * NAME_SLOT;
 const WORDS: usize = NAME_AREA + STRIPES * STRIPE_WORDS;
 
 const _: () = assert!(NO_NAME as usize == NAMES);
-const _: () = assert!(SOURCES * 2 <= POLICY_WORDS && CALLBACKS < GENERAL_WORDS);
+const _: () = assert!(SOURCES * 2 <= POLICY_WORDS && outbound::PLACES <= POLICY_WORDS && CALLBACKS < GENERAL_WORDS);
 
 /// All counters of this process and those it shares them with.
 pub(super) struct Board(Region);
@@ -143,6 +143,13 @@ impl Board {
         self.add(GENERAL_WORDS + counters.0 as usize * POLICY_WORDS + place, 1);
     }
 
+    /// Counts under a name of [`outbound`]. What has no place of its own is not counted: it would be taken for decisions.
+    pub(super) fn count_outbound(&self, counters: PolicyCounters, place: usize, times: u64) {
+        if counters != PolicyCounters::NONE {
+            self.add(GENERAL_WORDS + counters.0 as usize * POLICY_WORDS + place, times);
+        }
+    }
+
     pub(super) fn count_error(&self, kind: StoreErrorKind) {
         let index = StoreErrorKind::ALL.iter().position(|it| *it == kind).unwrap_or(0);
         self.add(ERRORS + index, 1);
@@ -175,12 +182,27 @@ impl Board {
         copies.fold(0, u64::wrapping_add)
     }
 
-    /// The policies that have counted something, in the order of their names.
-    pub(super) fn policies(&self) -> Vec<PolicyCounts> {
-        let named = (0..NAMES).filter_map(|index| {
+    /// The places of all names.
+    fn names(&self) -> impl Iterator<Item = (usize, String)> {
+        (0..NAMES).filter_map(|index| {
             let slot = &self.0[index * NAME_SLOT..(index + 1) * NAME_SLOT];
             (slot[0].load(Ordering::Acquire) == WRITTEN).then(|| (index, read_name(slot)))
-        });
+        })
+    }
+
+    /// What governors have counted, in the order of the names.
+    pub(super) fn outbound(&self) -> Vec<(String, [u64; outbound::PLACES])> {
+        let names = self.names().filter(|(_, name)| outbound::is_outbound(name));
+        let at = |index: usize, place: usize| self.sum(GENERAL_WORDS + index * POLICY_WORDS + place);
+        let mut counts: Vec<_> =
+            names.map(|(index, name)| (name, std::array::from_fn(|place| at(index, place)))).collect();
+        counts.sort();
+        counts
+    }
+
+    /// The policies that have counted something, in the order of their names.
+    pub(super) fn policies(&self) -> Vec<PolicyCounts> {
+        let named = self.names().filter(|(_, name)| !outbound::is_outbound(name));
         let mut counts: Vec<PolicyCounts> = named
             .chain([(NAMES, REST.to_owned())])
             .map(|(index, name)| {

@@ -2,9 +2,11 @@
 //!
 //! The counters are in memory that a process shares with the children it forks from then on: where a server forks its
 //! workers, as php-fpm does, each worker tells the sum over all of them. [`touch`] has them made before the fork. Labels
-//! are the policy's name, the answer's source and the kind of an error; never a key.
+//! are the policy's name, the answer's source and the kind of an error, of governors the preset and the reason; never a key.
 
 mod board;
+
+pub(crate) mod outbound;
 
 mod text;
 

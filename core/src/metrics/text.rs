@@ -3,8 +3,8 @@
 use prometheus::TextEncoder;
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 
-use super::LATENCY_BOUNDS_US;
 use super::board::{Board, GeneralCounts, PolicyCounts, board};
+use super::{LATENCY_BOUNDS_US, outbound};
 use crate::clock::us_to_seconds;
 use crate::decision::Source;
 use crate::error::StoreErrorKind;
@@ -72,6 +72,9 @@ fn counted(board: &Board) -> Vec<MetricFamily> {
         ),
         latency(&general),
     ]
+    .into_iter()
+    .chain(outbound::families(board))
+    .collect()
 }
 
 /// How the stores of this process are now.
@@ -137,7 +140,12 @@ fn latency(general: &GeneralCounts) -> MetricFamily {
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn counter(labels: &[(&str, &str)], count: u64) -> Metric {
+pub(super) fn counter(labels: &[(&str, &str)], count: u64) -> Metric {
+    fraction(labels, count as f64)
+}
+
+/// A counter of something that is no whole number.
+pub(super) fn fraction(labels: &[(&str, &str)], value: f64) -> Metric {
     let pair = |(name, value): &(&str, &str)| {
         let mut pair = LabelPair::default();
         pair.set_name((*name).to_owned());
@@ -145,7 +153,7 @@ fn counter(labels: &[(&str, &str)], count: u64) -> Metric {
         pair
     };
     let mut counter = Counter::default();
-    counter.set_value(count as f64);
+    counter.set_value(value);
     let mut metric = Metric::from_label(labels.iter().map(pair).collect());
     metric.set_counter(counter);
     metric
@@ -158,7 +166,7 @@ fn gauge(value: u64) -> Metric {
     Metric::from_gauge(gauge)
 }
 
-fn family(name: &str, help: &str, kind: MetricType, metrics: Vec<Metric>) -> MetricFamily {
+pub(super) fn family(name: &str, help: &str, kind: MetricType, metrics: Vec<Metric>) -> MetricFamily {
     let mut family = MetricFamily::default();
     family.set_name(name.to_owned());
     family.set_help(help.to_owned());

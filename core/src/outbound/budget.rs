@@ -4,11 +4,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::options::invalid;
+use crate::clock::us_to_seconds;
 use crate::error::Result;
 use crate::policy::Policy;
 
 /// More patterns than this in one limit are refused: each is tried on every request.
 const MAX_PATTERNS: usize = 64;
+
+/// A window on everything is kept longer by this part of it at most: more would waste what the API allows.
+const JITTER_PART: u64 = 20;
+
+/// Up to so many invalid requests are remembered one by one.
+const MAX_EXACT_INVALID: i64 = 1_000;
 
 /// A limit of one's own on requests, by any policy.
 ///
@@ -99,18 +106,32 @@ impl Applies {
 /// A limit on everything that one identity sends to a host, but for exempt paths.
 #[derive(Debug, Clone)]
 pub struct GlobalLimit {
+    /// As the API has it. Its numbers are in the key, so that workers with different buffers share it.
     pub(super) policy: Policy,
+    /// As requests are taken from it.
+    pub(super) kept: Policy,
     pub(super) exempt_paths: Vec<String>,
 }
 
 impl GlobalLimit {
-    /// At most `limit` requests in any `seconds`. Paths that fit an exempt pattern are neither counted nor held back,
+    /// At most `limit` requests in any `seconds`, and a twentieth more of time, or less with a shorter safety buffer, for
+    /// what the network does to the distance between two requests. Paths that fit an exempt pattern are neither counted nor held back,
     /// also not by a pause on everything.
     pub fn new(limit: i64, seconds: f64, exempt_paths: Vec<String>) -> Result<Self> {
         check_patterns("exempt_paths", &exempt_paths)?;
         // The sliding window is exact: a bucket would let nearly twice as many pass within one window.
         let policy = Policy::sliding_window_log(limit, seconds)?.named("global")?;
-        Ok(Self { policy, exempt_paths })
+        Ok(Self { kept: policy.clone(), policy, exempt_paths })
+    }
+
+    /// Holds requests back somewhat longer than a window, at most by `buffer_us`. The API counts them when they arrive:
+    /// one that was longer on its way than those after it is counted together with them.
+    pub(super) fn keep_longer(&mut self, buffer_us: u64) -> Result<()> {
+        let window_us = self.policy.window_us();
+        let kept_us = window_us + buffer_us.min(window_us / JITTER_PART);
+        let limit = i64::try_from(self.policy.limit()).unwrap_or(i64::MAX);
+        self.kept = Policy::sliding_window_log(limit, us_to_seconds(kept_us))?.named(self.policy.name())?;
+        Ok(())
     }
 
     /// Discord's: 50 in a second, interactions exempt.
@@ -132,14 +153,20 @@ pub struct InvalidRequestLimit {
 }
 
 impl InvalidRequestLimit {
-    /// At most `limit` responses of these statuses in about `seconds`; those whose scope is ignored are not counted.
+    /// At most `limit` responses of these statuses in `seconds`, or, above 1 000, in about that time; those whose scope is
+    /// ignored are not counted.
     pub fn new(limit: i64, seconds: f64, statuses: Vec<u16>, ignored_scopes: Vec<String>) -> Result<Self> {
         if statuses.is_empty() || !statuses.iter().all(|status| (100..=599).contains(status)) {
             return Err(invalid("statuses", format!("must be one or more between 100 and 599, got {statuses:?}")));
         }
         check_patterns("ignored_scopes", &ignored_scopes)?;
-        // Two counters instead of ten thousand entries.
-        let policy = Policy::sliding_window_counter(limit, seconds)?.named("invalid")?;
+        // Exact where that takes little; else two counters instead of ten thousand entries.
+        let policy = if limit <= MAX_EXACT_INVALID {
+            Policy::sliding_window_log(limit, seconds)?
+        } else {
+            Policy::sliding_window_counter(limit, seconds)?
+        };
+        let policy = policy.named("invalid")?;
         Ok(Self { policy, statuses, ignored_scopes })
     }
 

@@ -32,22 +32,24 @@ const SPREAD: u64 = 10;
 impl Governor {
     /// Tells what came back. Everyone who shares the store learns from it.
     ///
-    /// Fails with [`StoreUnavailable`](crate::ErrorKind::StoreUnavailable) when the store gives no answer.
+    /// Fails with [`StoreUnavailable`](crate::ErrorKind::StoreUnavailable) when the store gives no answer and the options
+    /// say [`Throw`](crate::FailureRule::Throw).
     pub fn after(&self, mut ticket: Box<Ticket>, response: &Response<'_>) -> Result<After> {
         let Some(mut way) = ticket.way.take() else {
             return Ok(After { outcome: Outcome::Return, observation: None, invalid_limit_reached: false });
         };
-        let observation = match &self.options.headers {
-            Some(names) => parse_names(names, response, self.now_us()),
-            None => parse_headers(self.preset, response, self.now_us()),
-        };
+        let observation = self.read(response);
         let told = observation.as_ref();
-        let context = RetryContext { status: response.status, attempt: ticket.attempt, observation: told };
         let retryable = is_retryable(response.status, told, &self.options.retry_status_codes);
-        let wait = self.options.strategy.wait_us(&context);
-        let buffer_us = if wait.until_reset { self.options.safety_buffer_us } else { 0 };
-        let delay_us = self.jittered(wait.us.saturating_add(buffer_us));
-        let limited = told.map_or(response.status == 429, |it| it.rate_limited);
+        let limited = is_limited(response.status, told);
+        let delay_us = if retryable || limited {
+            let context = RetryContext { status: response.status, attempt: ticket.attempt, observation: told };
+            let wait = self.options.strategy.wait_us(&context);
+            let buffer_us = if wait.until_reset { self.options.safety_buffer_us } else { 0 };
+            self.jittered(wait.us.saturating_add(buffer_us))
+        } else {
+            0
+        };
 
         let bucket = self.settle_bucket(&mut way, told);
         let mut writes = self.written_by(&way, &bucket, response.status, told, ticket.silent);
@@ -58,6 +60,7 @@ impl Governor {
             self.decide(Action::Allow, &writes)?;
         }
         let invalid_limit_reached = self.count_invalid(&way, response.status, told)?;
+        self.arrive(&way, std::mem::take(&mut ticket.on_its_way))?;
 
         ticket.way = Some(way);
         let outcome = if retryable {
@@ -68,9 +71,24 @@ impl Governor {
         Ok(After { outcome, observation, invalid_limit_reached })
     }
 
+    /// What a response tells about limits, read as [`after`](Self::after) reads it. Changes nothing.
+    pub fn read(&self, response: &Response<'_>) -> Option<Observation> {
+        match &self.options.headers {
+            Some(names) => parse_names(names, response, self.now_us()),
+            None => parse_headers(self.preset, response, self.now_us()),
+        }
+    }
+
+    /// Whether [`after`](Self::after) asks the strategy about a response: for a host whose strategy has to be asked
+    /// beforehand.
+    pub fn asks_strategy(&self, status: u16, told: Option<&Observation>) -> bool {
+        is_retryable(status, told, &self.options.retry_status_codes) || is_limited(status, told)
+    }
+
     /// Tells that a request failed before any response came, so that others need not wait for what it would have told.
     pub fn abandon(&self, ticket: &Ticket) -> Result<()> {
         let Some(way) = &ticket.way else { return Ok(()) };
+        self.arrive(way, ticket.on_its_way)?;
         let keys = Keys::of(self, way);
         let buckets = [Some(&way.bucket), way.beside.as_ref().filter(|beside| **beside != way.bucket)];
         let writes: SmallVec<[Charged; 8]> =
@@ -82,12 +100,14 @@ impl Governor {
         let too_long = ticket.max_delay_us.is_some_and(|max| ticket.waited_us.saturating_add(delay_us) > max);
         if too_long || ticket.attempt >= ticket.max_retries {
             // An error that is no limit belongs to the caller.
+            self.meter.count_exceeded();
             return if limited && self.options.throw_on_rate_limit {
                 Outcome::Fail { retry_after_us: delay_us, global, too_long }
             } else {
                 Outcome::Return
             };
         }
+        self.meter.count_retry();
         ticket.attempt += 1;
         ticket.polls = 0;
         ticket.waited_us = ticket.waited_us.saturating_add(delay_us);
@@ -210,8 +230,17 @@ impl Governor {
         let scope = told.and_then(|it| it.scope.as_deref());
         let counts = self.options.invalid_request_limit.as_ref().is_some_and(|limit| limit.counts(status, scope));
         let Some(charged) = state::invalid(self, way).filter(|_| counts) else { return Ok(false) };
-        let verdict = self.decide(Action::Allow, &[charged])?[0];
-        Ok(!verdict.allowed || verdict.remaining == 0)
+        let verdicts = self.decide(Action::Allow, &[charged])?.verdicts;
+        Ok(verdicts.is_some_and(|verdicts| !verdicts[0].allowed || verdicts[0].remaining == 0))
+    }
+
+    /// A request is no longer on its way; told after it has been counted, so that it is missing nowhere in between.
+    fn arrive(&self, way: &Way, on_its_way: bool) -> Result<()> {
+        if on_its_way {
+            let charged = state::on_their_way(self, way, 1)?;
+            self.decide(Action::Refund, &[charged])?;
+        }
+        Ok(())
     }
 }
 
@@ -221,6 +250,10 @@ fn rules<'a>(quotas: &'a [Quota], told: Option<&'a Observation>) -> Option<&'a Q
     let counted = || quotas.iter().filter(|quota| quota.unit == Unit::Requests && quota.remaining.is_some());
     let left = |quota: &Quota| quota.remaining.unwrap_or(f64::MAX);
     ruling.filter(|_| !quotas.is_empty()).or_else(|| counted().min_by(|one, other| left(one).total_cmp(&left(other))))
+}
+
+fn is_limited(status: u16, told: Option<&Observation>) -> bool {
+    told.map_or(status == 429, |it| it.rate_limited)
 }
 
 fn write(learnt: Learnt, key: super::governor::Key) -> Charged {

@@ -24,9 +24,13 @@ pub mod parser;
 
 pub mod preset;
 
+mod fallback;
+
 mod keys;
 
 mod learning;
+
+mod meter;
 
 mod route;
 
@@ -35,7 +39,7 @@ mod state;
 pub use budget::{Applies, GlobalLimit, InvalidRequestLimit, Limit, Scope};
 pub use governor::Governor;
 pub use observation::{Observation, Quota, Response, Unit};
-pub use options::Options;
+pub use options::{Options, Resolver};
 pub use parser::parse_headers;
 pub use preset::{HeaderNames, Preset};
 pub use retry::{RetryContext, Strategy};

@@ -2,15 +2,20 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use super::budget::{GlobalLimit, InvalidRequestLimit, Limit};
 use super::preset::{HeaderNames, Preset};
 use super::retry::Strategy;
 use crate::clock::us_to_seconds;
 use crate::error::{Error, ErrorKind, Result};
+use crate::resilience::FailureRule;
 
 /// A day in microseconds.
 const DAY_US: u64 = 86_400_000_000;
+
+/// Says of a method and a URL what the request is counted under; `None` leaves it to the route.
+pub type Resolver = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
 
 /// The options of a [`Governor`](super::Governor).
 ///
@@ -51,10 +56,20 @@ pub struct Options {
     /// The secret of the fingerprints under which identities are stored. Without one a guessed credential can be checked
     /// by whoever can read the store.
     pub secret: Option<Vec<u8>>,
+    /// Names the bucket of a request, in place of what its route says and the API says later. A bucket that a request
+    /// brings along goes before it.
+    pub resolver: Option<Resolver>,
+    /// What happens to requests while the store gives no answer. Unless told otherwise this host's own store takes its
+    /// place, since a store that is away is no reason to break somebody's calls.
+    ///
+    /// [`Throw`](FailureRule::Throw): `before` and `after` fail. [`Open`](FailureRule::Open): requests go as if there were no
+    /// limits. [`Closed`](FailureRule::Closed): they wait, a second at a time. [`Local`](FailureRule::Local): what this host
+    /// learns holds for this host; limits of one's own are not divided.
+    pub on_error: FailureRule,
 }
 
 impl Default for Options {
-    /// Three retries, a second of buffer, no jitter.
+    /// Three retries, a second of buffer, no jitter; this host's own store where the store is away.
     fn default() -> Self {
         Self {
             max_retries: 3,
@@ -70,6 +85,8 @@ impl Default for Options {
             strategy: Strategy::default(),
             headers: None,
             secret: None,
+            resolver: None,
+            on_error: FailureRule::Local,
         }
     }
 }

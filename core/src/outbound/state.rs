@@ -10,6 +10,8 @@ use super::route::Route;
 use super::ticket::{BucketState, Reason, Way};
 use crate::algorithm::learnt::Kind;
 use crate::algorithm::{Learnt, MAX_UNITS, Verdict};
+use crate::clock::us_to_seconds;
+use crate::error::Result;
 use crate::policy::{Algorithm, Policy};
 use crate::store::Verdicts;
 
@@ -116,6 +118,13 @@ pub(super) fn invalid(governor: &Governor, way: &Way) -> Option<Charged> {
     // The API shuts out an address, whoever sends from it.
     let key = governor.keys.policy(&limit.policy, &["invalid", &way.route.host]);
     Some(Charged { policy: limit.policy.clone(), key, reason: Reason::InvalidRequests })
+}
+
+/// Requests on their way, no more than `room`. One that is never told of is forgotten like a claim.
+pub(super) fn on_their_way(governor: &Governor, way: &Way, room: u64) -> Result<Charged> {
+    let policy = Policy::sliding_window_log(i64::try_from(room.max(1)).unwrap_or(1), us_to_seconds(CLAIM_US))?;
+    let key = governor.keys.policy(&policy, &["on their way", &way.route.host]);
+    Ok(Charged { policy, key, reason: Reason::InvalidRequests })
 }
 
 pub(super) fn global_key(keys: &KeyMaker, global: &GlobalLimit, way: &Way) -> Key {

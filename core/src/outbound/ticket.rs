@@ -80,12 +80,20 @@ pub struct Ticket {
     pub(super) polls: u32,
     /// Whether the API is known to tell nothing, so that there is nothing to write when it does so again.
     pub(super) silent: bool,
+    /// Whether it is one of the few that may be on their way while hardly an invalid request is left.
+    pub(super) on_its_way: bool,
+    pub(super) degraded: bool,
 }
 
 impl Ticket {
     /// How often it has been sent again.
     pub fn attempt(&self) -> u32 {
         self.attempt
+    }
+
+    /// Whether the store gave no answer when it was last asked for this request, so that the failure rule decided.
+    pub fn degraded(&self) -> bool {
+        self.degraded
     }
 
     /// Where it goes, as logs may show it: `GET api.example.com /users/:id`. Empty for a request that is let through.
@@ -158,6 +166,8 @@ pub enum Reason {
     Global,
     /// Too many requests that the API called invalid.
     InvalidRequests,
+    /// The store is away, and the failure rule is [`Closed`](crate::FailureRule::Closed).
+    Store,
 }
 
 impl Reason {
@@ -170,6 +180,7 @@ impl Reason {
             Self::Limit(_) => "limit",
             Self::Global => "global",
             Self::InvalidRequests => "invalid_requests",
+            Self::Store => "store",
         }
     }
 }

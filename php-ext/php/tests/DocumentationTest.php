@@ -55,6 +55,32 @@ final class DocumentationTest extends TestCase
         self::assertSame($expected, $printed);
     }
 
+    /** @dataProvider apis */
+    public function testTheExamplesOfAPageOnCallingAnApiRun(string $page): void
+    {
+        $blocks = (new Document($page))->blocks('php');
+        self::assertNotEmpty($blocks);
+        $file = tempnam(sys_get_temp_dir(), 'ratelimit-page-');
+        $head = 'require ' . var_export(__DIR__ . '/bootstrap.php', true) . ';';
+        file_put_contents($file, "<?php\ndeclare(strict_types=1);\n$head\n" . implode("\n", $blocks));
+        $settings = ['-d', 'zend.assertions=1', '-d', 'assert.exception=1', '-d', 'extension=' . getenv('RATELIMIT_SO')];
+        $process = proc_open([PHP_BINARY, ...$settings, $file], [1 => ['pipe', 'w'], 2 => ['redirect', 1]], $pipes);
+        $printed = stream_get_contents($pipes[1]);
+        $status = proc_close($process);
+        unlink($file);
+        self::assertSame([0, ''], [$status, $printed]);
+    }
+
+    public static function apis(): iterable
+    {
+        foreach (['outbound-guzzle', ...array_map(
+            static fn (string $file) => 'outbound/' . basename($file, '.md'),
+            glob(dirname(__DIR__, 3) . '/docs/outbound/*.md'),
+        )] as $page) {
+            yield $page => [$page];
+        }
+    }
+
     private function check(Document $document, int $port, callable $log): void
     {
         self::assertGreaterThan(3, count($document->commands()));

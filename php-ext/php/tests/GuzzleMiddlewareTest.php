@@ -13,6 +13,7 @@ use PHPUnit\Framework\TestCase;
 use Psr\EventDispatcher\EventDispatcherInterface;
 use Psr\Log\AbstractLogger;
 use RateLimit\Exception\InvalidArgument;
+use RateLimit\Exception\StoreUnavailable;
 use RateLimit\Guzzle\DelayExceeded;
 use RateLimit\Guzzle\Event\RequestDelayed;
 use RateLimit\Guzzle\Event\RetryScheduled;
@@ -21,10 +22,12 @@ use RateLimit\Guzzle\RateLimitExceeded;
 use RateLimit\Guzzle\RateLimitMiddleware;
 use RateLimit\ManualClock;
 use RateLimit\Outbound\Limit;
+use RateLimit\Outbound\Observation;
 use RateLimit\Policy;
 use RateLimit\Store;
 use RateLimit\Testing\RecordingSleeper;
 use RateLimit\Tests\Support\ApiServer;
+use RateLimit\Tests\Support\Port;
 
 /**
  * A Guzzle client under a governor, against a real server on loopback.
@@ -133,6 +136,65 @@ final class GuzzleMiddlewareTest extends TestCase
         $responses = Promises::unwrap(array_map(fn (int $number) => $client->getAsync("/$number"), range(1, 4)));
         self::assertSame([200, 200, 200, 200], array_map(fn ($response) => $response->getStatusCode(), $responses));
         self::assertSame([10.0, 10.0], array_values(array_filter($this->sleeper->sleeps, fn (float $slept) => $slept > 1)));
+    }
+
+    public function testOtherTransfersGoOnWhileARequestWaits(): void
+    {
+        $this->server = new ApiServer([[200, ['X-RateLimit-Limit' => '9', 'X-RateLimit-Remaining' => '8', 'X-RateLimit-Reset' => '600'], '']]);
+        $limit = new Limit(Policy::fixedWindow(1, 2), scope: 'everything', appliesTo: '/slow');
+        $stack = HandlerStack::create();
+        $stack->push(RateLimitMiddleware::create(store: Store::memory(), options: ['limits' => [$limit]]));
+        $client = new Client(['handler' => $stack, 'base_uri' => $this->server->url]);
+        $client->get('/slow');
+        $order = [];
+        $get = function (string $path) use ($client, &$order) {
+            return $client->getAsync($path)->then(function () use ($path, &$order): void {
+                $order[] = $path;
+            });
+        };
+        Promises::unwrap([$get('/slow'), $get('/fast')]);
+        self::assertSame(['/fast', '/slow'], $order);
+    }
+
+    public function testAStrategyOfOnesOwn(): void
+    {
+        $told = [];
+        $strategy = function (int $status, int $attempt, ?Observation $observation) use (&$told): ?float {
+            $told[] = [$status, $attempt, $observation?->retryAfter];
+            return $attempt === 0 ? 2.5 : null;
+        };
+        $this->client('default', [self::REFUSED, self::REFUSED, self::FINE], ['strategy' => $strategy])->get('/');
+        self::assertSame([[429, 0, 7.0], [429, 1, 7.0]], $told);
+        self::assertSame([2.5, 7.0], $this->sleeper->sleeps);
+    }
+
+    public function testWhatAStrategyThrowsReachesTheCallerAndOthersLearnNevertheless(): void
+    {
+        $strategy = fn () => throw new \DomainException('no idea');
+        $client = $this->client('default', [self::REFUSED, self::FINE], ['strategy' => $strategy]);
+        try {
+            $client->get('/');
+            self::fail('it threw');
+        } catch (\DomainException) {
+        }
+        $client->get('/');
+        self::assertSame([7.0], $this->sleeper->sleeps);
+    }
+
+    public function testAStoreThatIsAwayBreaksACallOnlyWhereThatWasAskedFor(): void
+    {
+        $away = 'redis://127.0.0.1:' . Port::free();
+        foreach (['open' => 200, 'throw' => null] as $rule => $status) {
+            $this->server = new ApiServer([self::FINE]);
+            $stack = HandlerStack::create();
+            $stack->push(RateLimitMiddleware::create(store: $away, options: ['onError' => $rule]));
+            $client = new Client(['handler' => $stack, 'base_uri' => $this->server->url]);
+            try {
+                self::assertSame($status, $client->get('/')->getStatusCode());
+            } catch (StoreUnavailable) {
+                self::assertNull($status);
+            }
+        }
     }
 
     public function testABodyThatCannotBeRewoundIsNotSentTwice(): void

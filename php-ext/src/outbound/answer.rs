@@ -19,6 +19,7 @@ pub(crate) struct Ticket(pub(super) Rc<RefCell<Box<outbound::Ticket>>>);
 
 readonly_class!(Ticket, "RateLimit\\Outbound\\Ticket", [], {
     "attempt": Long = |this, value| { value.set_long(i64::from(this.0.borrow().attempt())); Ok(()) };
+    "degraded": Bool = |this, value| { value.set_bool(this.0.borrow().degraded()); Ok(()) };
     "route": String = |this, value| Ok(value.set_string(this.0.borrow().route(), false)?);
 });
 

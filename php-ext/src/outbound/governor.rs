@@ -4,7 +4,7 @@
 #![allow(non_snake_case)]
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use ext_php_rs::exception::PhpResult;
 use ext_php_rs::prelude::*;
@@ -16,6 +16,7 @@ use super::answer::{BucketState, Fail, Go, Refuse, Retry, Returned, Ticket, Told
 use super::limit::{GlobalLimit, InvalidRequestLimit, Limit};
 use super::observation::{status_of, with_response};
 use super::options::{header_names, max_retries, seconds_us, statuses};
+use super::{resolver, strategy};
 use crate::clock::{Clock, ClockArgument};
 use crate::convert::{Float, Integer, Nullable, Switch, Text, wrong_type};
 use crate::{class, engine, exception, store};
@@ -32,6 +33,10 @@ pub(crate) struct Governor {
     clock: Option<(Zval, Arc<ManualClock>)>,
     /// Functions of the application's that say whether a limit applies.
     functions: Vec<(Zval, Arc<AtomicBool>)>,
+    /// A function of the application's that says how long to wait before the next try, and what it said last.
+    strategy: Option<(Zval, Arc<AtomicU64>)>,
+    /// A function of the application's that names the bucket of a request.
+    resolver: Option<Zval>,
 }
 
 #[php_impl]
@@ -55,6 +60,9 @@ impl Governor {
         maxStoreTtl: Nullable<Float>,
         secret: Nullable<Text<'_>>,
         headers: Option<&ZendHashTable>,
+        strategy: Option<&Zval>,
+        onError: Nullable<Text<'_>>,
+        resolver: Option<&Zval>,
     ) -> PhpResult<Self> {
         let named = Options::named(&preset.utf8("preset")?);
         let (preset, mut options) = named.map_err(|error| exception::from_core(&error))?;
@@ -96,6 +104,15 @@ impl Governor {
         }
         options.secret = secret.get("secret")?.map(<[u8]>::to_vec);
         options.headers = headers.map(header_names).transpose()?;
+        let resolver = resolver.map(resolver::of).transpose()?.flatten();
+        let strategy = strategy.map(strategy::of).transpose()?.flatten();
+        if let Some((_, said)) = &strategy {
+            options.strategy = strategy::that_says(said.clone());
+        }
+        if let Some(rule) = onError.0 {
+            let rule = rule.utf8("onError")?.parse();
+            options.on_error = rule.map_err(|error| exception::from_core(&error))?;
+        }
 
         let store = store::resolve("store", store.unwrap_or(&Zval::new()))?;
         let made = outbound::Governor::new(preset, options, store);
@@ -112,7 +129,7 @@ impl Governor {
                 Some((object, inside))
             }
         };
-        Ok(Self { inner: governor, clock, functions })
+        Ok(Self { inner: governor, clock, functions, strategy, resolver })
     }
 
     #[php(defaults(enabled = true))]
@@ -129,7 +146,7 @@ impl Governor {
         maxRetries: Nullable<Integer>,
     ) -> PhpResult<Zval> {
         let (method, url) = (method.utf8("method")?, url.utf8("url")?);
-        let bucket = bucket.get("bucket")?.map(String::from_utf8_lossy);
+        let bucket = self.bucket(bucket, &method, &url)?;
         let max_delay_us = match maxDelay.0 {
             None => None,
             Some(Float::Exact(delay)) if delay == f64::INFINITY => Some(None),
@@ -167,7 +184,13 @@ impl Governor {
         self.set_clock()?;
         let inner = ticket.0.borrow().clone();
         let after = with_response(status, headers, body, |response| {
-            self.inner.after(inner, response).map_err(|error| exception::from_core(&error))
+            let asked = match &self.strategy {
+                Some((function, said)) => strategy::ask(function, said, &self.inner, inner.attempt(), response),
+                None => Ok(()),
+            };
+            // Everyone learns from the response, also when the function threw.
+            let after = self.inner.after(inner, response).map_err(|error| exception::from_core(&error));
+            asked.and(after)
         })?;
         let told = Told { observation: after.observation, invalid_limit_reached: after.invalid_limit_reached };
         match after.outcome {
@@ -257,7 +280,7 @@ impl Governor {
         ask: impl Fn(&outbound::Governor, &Request<'_>) -> core::Result<R>,
     ) -> PhpResult<R> {
         let (method, url) = (method.utf8("method")?, url.utf8("url")?);
-        let bucket = bucket.get("bucket")?.map(String::from_utf8_lossy);
+        let bucket = self.bucket(bucket, &method, &url)?;
         let request = Request {
             authorization: authorization.get("authorization")?,
             identity: identity.get("identity")?,
@@ -266,6 +289,15 @@ impl Governor {
         };
         self.ask_application(&method, &url)?;
         ask(&self.inner, &request).map_err(|error| exception::from_core(&error))
+    }
+
+    /// The bucket that is given with a request, or that the application's function names.
+    fn bucket(&self, given: Nullable<Text<'_>>, method: &str, url: &str) -> PhpResult<Option<String>> {
+        match (given.get("bucket")?, &self.resolver) {
+            (Some(bucket), _) => Ok(Some(String::from_utf8_lossy(bucket).into_owned())),
+            (None, Some(function)) => resolver::ask(function, method, url),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Asks what only the application can say: the time, and which limits apply.

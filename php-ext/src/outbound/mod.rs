@@ -10,6 +10,10 @@ mod observation;
 
 mod options;
 
+mod resolver;
+
+mod strategy;
+
 pub(crate) use observation::with_functions;
 
 use crate::class;

@@ -30,7 +30,7 @@ final class Governor
      * @return Go|Wait|Refuse
      *
      * @throws \RateLimit\Exception\InvalidArgument If the URL is not absolute.
-     * @throws \RateLimit\Exception\StoreUnavailable If the store gives no answer.
+     * @throws \RateLimit\Exception\StoreUnavailable If the store gives no answer and `onError` is `throw`.
      */
     public function before(
         string $method,
@@ -52,7 +52,7 @@ final class Governor
      *
      * @return Go|Wait|Refuse
      *
-     * @throws \RateLimit\Exception\StoreUnavailable If the store gives no answer.
+     * @throws \RateLimit\Exception\StoreUnavailable If the store gives no answer and `onError` is `throw`.
      */
     public function resume(mixed $ticket): mixed
     {
@@ -69,7 +69,7 @@ final class Governor
      *
      * @return Returned|Retry|Fail
      *
-     * @throws \RateLimit\Exception\StoreUnavailable If the store gives no answer.
+     * @throws \RateLimit\Exception\StoreUnavailable If the store gives no answer and `onError` is `throw`.
      */
     public function after(mixed $ticket, int $status, array $headers, ?string $body = null): mixed
     {
@@ -81,7 +81,7 @@ final class Governor
      *
      * @param Ticket $ticket The one of {@see Go}.
      *
-     * @throws \RateLimit\Exception\StoreUnavailable If the store gives no answer.
+     * @throws \RateLimit\Exception\StoreUnavailable If the store gives no answer and `onError` is `throw`.
      */
     public function abandon(mixed $ticket): void
     {
@@ -205,6 +205,12 @@ final class Governor
      * @param null|string $secret The secret of the fingerprints under which identities are stored.
      * @param null|array<string, string> $headers Header names in place of the preset's: `limit`, `remaining`, `reset`,
      *     `retryAfter`, `bucket`, `scope`.
+     * @param null|callable(int, int, ?Observation): ?float $strategy Is told of a refusal the status, how often the request
+     *     has been sent again, and what the response says; gives seconds until the next try, or null for the usual wait.
+     * @param null|string $onError What happens while the store gives no answer: `local`, the default, has the store of this
+     *     host take its place, `open` lets requests go, `closed` holds them back, `throw` throws.
+     * @param null|callable(string, string): ?string $resolver Is told the method and the URL of a request; gives what it is
+     *     counted under, or null to leave that to its route.
      *
      * @throws \RateLimit\Exception\InvalidArgument If an option is out of range.
      * @throws \RateLimit\Exception\InvalidStore If `$store` is no store.
@@ -225,6 +231,9 @@ final class Governor
         ?float $maxStoreTtl = null,
         ?string $secret = null,
         ?array $headers = null,
+        mixed $strategy = null,
+        ?string $onError = null,
+        mixed $resolver = null,
     ) {
         throw new \LogicException('the extension ratelimit is not loaded');
     }

@@ -8,6 +8,9 @@ final class Ticket
     /** How often it has been sent again. */
     public readonly int $attempt;
 
+    /** Whether the store gave no answer when it was last asked for the request, so that `onError` decided. */
+    public readonly bool $degraded;
+
     /** Where it goes, as logs may show it: `GET api.example.com /users/:id`. */
     public readonly string $route;
 

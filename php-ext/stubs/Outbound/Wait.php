@@ -8,7 +8,7 @@ final class Wait
     /** In seconds. */
     public readonly float $delay;
 
-    /** What it waits for: `cooldown`, `learning`, `quota`, `limit`, `global` or `invalid_requests`. */
+    /** What it waits for: `cooldown`, `learning`, `quota`, `limit`, `global`, `invalid_requests` or `store`. */
     public readonly string $reason;
 
     /** To be handed to `resume()`: a {@see Ticket}. */

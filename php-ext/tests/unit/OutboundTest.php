@@ -98,6 +98,58 @@ final class OutboundTest extends TestCase
         self::assertSame([3.0, false, false], [$after->retryAfter, $after->global, $after->tooLong]);
     }
 
+    public function testAStoreThatIsAwayIsStoodInForUnlessThatIsNotWanted(): void
+    {
+        $away = 'redis://127.0.0.1:1';
+        foreach ([null, 'local', 'open'] as $rule) {
+            $go = (new Governor(store: $away, onError: $rule))->before('GET', self::URL, bucket: "$rule of " . getmypid());
+            self::assertInstanceOf(Go::class, $go);
+            self::assertTrue($go->ticket->degraded);
+        }
+        $wait = (new Governor(store: $away, onError: 'closed'))->before('GET', self::URL);
+        self::assertSame(['store', 1.0], [$wait->reason, $wait->delay]);
+        $this->expectException(\RateLimit\Exception\StoreUnavailable::class);
+        (new Governor(store: $away, onError: 'throw'))->before('GET', self::URL);
+    }
+
+    public function testAStrategyThatSaysNonsenseIsRefused(): void
+    {
+        foreach ([-1.0, NAN, 'soon'] as $nonsense) {
+            $governor = new Governor(store: Store::memory(), strategy: fn () => $nonsense);
+            try {
+                $governor->after($governor->before('GET', self::URL)->ticket, 429, []);
+                self::fail('it is nonsense');
+            } catch (InvalidArgument $error) {
+                self::assertStringStartsWith('strategy must give seconds or null', $error->getMessage());
+            }
+        }
+        $this->expectException(\TypeError::class);
+        new Governor(store: Store::memory(), strategy: 'no function');
+    }
+
+    public function testAResolverSaysWhatIsCountedTogether(): void
+    {
+        $resolver = fn (string $method, string $url): ?string => str_ends_with($url, '?x') ? 'both' : null;
+        $governor = new Governor('twitter', Store::memory(), clock: new ManualClock(), resolver: $resolver);
+        $headers = ['x-rate-limit-limit' => '9', 'x-rate-limit-remaining' => '0', 'x-rate-limit-reset' => '1700000060'];
+        $governor->after($governor->before('GET', self::URL . '/a?x')->ticket, 200, $headers);
+        self::assertInstanceOf(Wait::class, $governor->before('POST', self::URL . '/b?x'));
+        self::assertInstanceOf(Go::class, $governor->before('GET', self::URL . '/a'));
+        self::assertInstanceOf(Go::class, $governor->before('GET', self::URL . '/c?x', bucket: 'other'));
+        self::assertSame(0, $governor->state('DELETE', self::URL . '?x')->remaining);
+        $this->expectException(InvalidArgument::class);
+        (new Governor(store: Store::memory(), resolver: fn () => 5))->before('GET', self::URL);
+    }
+
+    public function testWorkIsCountedAndNoKeyIsSeen(): void
+    {
+        $governor = new Governor('hubspot', Store::memory());
+        $governor->after($governor->before('GET', self::URL, 'Bearer hunter2')->ticket, 200, []);
+        $text = \RateLimit\metrics();
+        self::assertStringContainsString("rate_limiter_outbound_requests_total{preset=\"hubspot\"} 1\n", $text);
+        self::assertStringNotContainsString('hunter2', $text);
+    }
+
     public function testWhoDoesNotWaitThatLongIsRefused(): void
     {
         $governor = new Governor(store: Store::memory(), maxDelay: 60, clock: new ManualClock());

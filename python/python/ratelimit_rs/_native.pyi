@@ -875,7 +875,7 @@ def restore_decision(
 # The lines of a response's header, as pairs or as a mapping.
 _Headers = Iterable[tuple[str | bytes, str | bytes]] | Mapping[str, str] | Mapping[bytes, bytes]
 _Scope = Literal["identity", "host", "route", "everything"]
-_Reason = Literal["cooldown", "learning", "quota", "limit", "global", "invalid_requests"]
+_Reason = Literal["cooldown", "learning", "quota", "limit", "global", "invalid_requests", "store"]
 
 @final
 class Observation:
@@ -1008,6 +1008,9 @@ class Ticket:
     @property
     def route(self) -> str:
         """Where it goes, as logs may show it: `GET api.example.com /users/:id`."""
+    @property
+    def degraded(self) -> bool:
+        """Whether the store gave no answer when it was last asked for the request, so that `on_error` decided."""
 
 @final
 class Go:
@@ -1026,7 +1029,7 @@ class Wait:
         """In seconds."""
     @property
     def reason(self) -> _Reason:
-        """What it waits for: `cooldown`, `learning`, `quota`, `limit`, `global` or `invalid_requests`."""
+        """What it waits for: `cooldown`, `learning`, `quota`, `limit`, `global`, `invalid_requests` or `store`."""
     @property
     def ticket(self) -> Ticket:
         """To be handed to `resume`."""
@@ -1123,6 +1126,12 @@ class Governor:
 
     A host asks `before`, sleeps and asks `resume` as often as it is told to wait, sends, and tells `after`. The modules
     `ratelimit_rs.httpx`, `.requests` and `.aiohttp` do that.
+
+    `strategy` is a function of a refusal's status, of how often the request has been sent again, and of its Observation or
+    None, that says in how many seconds to send it again, or None for the usual wait. `on_error` says what happens while the
+    store gives no answer: `local` has the store of this host take its place, `open` lets requests go, `closed` holds them
+    back, `throw` raises `StoreUnavailable`. `resolver` is a function of a method and a URL that says what the request is
+    counted under, or None to leave that to its route.
     """
 
     def __new__(
@@ -1144,6 +1153,8 @@ class Governor:
         secret: str | bytes | None = None,
         strategy: Callable[[int, int, Observation | None], float | None] | None = None,
         headers: dict[str, str] | None = None,
+        on_error: Literal["throw", "open", "closed", "local"] | None = "local",
+        resolver: Callable[[str, str], str | None] | None = None,
     ) -> Governor: ...
     def before(
         self,

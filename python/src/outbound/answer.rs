@@ -40,6 +40,12 @@ impl Ticket {
         self.take().route().to_owned()
     }
 
+    /// Whether the store gave no answer when it was last asked for the request, so that `on_error` decided.
+    #[getter]
+    fn degraded(&self) -> bool {
+        self.take().degraded()
+    }
+
     fn __repr__(&self) -> String {
         format!("<ratelimit_rs.outbound.Ticket {}>", self.take().route())
     }
@@ -59,7 +65,7 @@ pub(crate) struct Go {
 pub(crate) struct Wait {
     /// In seconds.
     pub(crate) delay: f64,
-    /// What it waits for: `cooldown`, `learning`, `quota`, `limit`, `global` or `invalid_requests`.
+    /// What it waits for: `cooldown`, `learning`, `quota`, `limit`, `global`, `invalid_requests` or `store`.
     pub(crate) reason: &'static str,
     /// To be handed to `resume`.
     pub(crate) ticket: Py<Ticket>,

@@ -28,6 +28,12 @@ use crate::store;
 /// A host asks `before`, sleeps and asks `resume` as often as it is told to wait, sends, and tells `after`. The modules
 /// `ratelimit_rs.httpx`, `.requests` and `.aiohttp` do that.
 ///
+/// `strategy` is a function of a refusal's status, of how often the request has been sent again, and of its Observation or
+/// None, that says in how many seconds to send it again, or None for the usual wait. `on_error` says what happens while the
+/// store gives no answer: `local` has the store of this host take its place, `open` lets requests go, `closed` holds them
+/// back, `throw` raises `StoreUnavailable`. `resolver` is a function of a method and a URL that says what the request is
+/// counted under, or None to leave that to its route.
+///
 /// >>> governor = Governor("github", store=Store.memory(), clock=ManualClock())
 /// >>> ticket = governor.before("GET", "https://api.github.com/user").ticket
 /// >>> headers = [("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1700000060"), ("x-ratelimit-resource", "core")]
@@ -54,10 +60,10 @@ impl Governor {
         signature = (preset = "default", *, store = None, limits = None, global_limit = None, invalid_request_limit = None,
             max_retries = None, safety_buffer = Given(None), jitter = Given(None), max_delay = None,
             retry_status_codes = None, throw_on_rate_limit = None, clock = None, max_store_ttl = Given(None),
-            secret = None, strategy = None, headers = None),
+            secret = None, strategy = None, headers = None, on_error = None, resolver = None),
         text_signature = "(preset='default', *, store=None, limits=None, global_limit=None, invalid_request_limit=None, \
             max_retries=None, safety_buffer=1.0, jitter=0.0, max_delay=None, retry_status_codes=None, \
-            throw_on_rate_limit=None, clock=None, max_store_ttl=86400.0, secret=None, strategy=None, headers=None)"
+            throw_on_rate_limit=None, clock=None, max_store_ttl=86400.0, secret=None, strategy=None, headers=None, on_error='local', resolver=None)"
     )]
     // One argument per option, as users know them.
     #[allow(clippy::too_many_arguments)]
@@ -78,6 +84,8 @@ impl Governor {
         secret: Option<&Bound<'_, PyAny>>,
         strategy: Option<&Bound<'_, PyAny>>,
         headers: Option<&Bound<'_, PyDict>>,
+        on_error: Option<&str>,
+        resolver: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let (preset, mut set) = Options::named(preset).or_raise()?;
         if let Some(limits) = limits {
@@ -105,6 +113,10 @@ impl Governor {
             set.strategy = options::strategy(strategy)?;
         }
         set.headers = headers.map(options::header_names).transpose()?;
+        set.resolver = resolver.map(options::resolver).transpose()?;
+        if let Some(rule) = on_error {
+            set.on_error = rule.parse().or_raise()?;
+        }
 
         let store = store::named("store", store)?;
         let blocks = store.kind().blocks();

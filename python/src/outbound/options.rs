@@ -50,6 +50,23 @@ pub(super) fn strategy(strategy: &Bound<'_, PyAny>) -> PyResult<Strategy> {
     })))
 }
 
+pub(super) fn resolver(resolver: &Bound<'_, PyAny>) -> PyResult<outbound::Resolver> {
+    if !resolver.is_callable() {
+        return Err(PyTypeError::new_err(format!("resolver must be a function, got {}", type_name(resolver))));
+    }
+    let function = resolver.clone().unbind();
+    Ok(Arc::new(move |method, url| {
+        Python::attach(|py| {
+            let said = function.bind(py).call1((method, url));
+            // The route stands in for a function that fails.
+            said.and_then(|said| said.extract::<Option<String>>()).unwrap_or_else(|error| {
+                error.write_unraisable(py, Some(function.bind(py)));
+                None
+            })
+        })
+    }))
+}
+
 pub(super) fn header_names(names: &Bound<'_, PyDict>) -> PyResult<HeaderNames> {
     const KNOWN: [&str; 6] = ["limit", "remaining", "reset", "retry_after", "bucket", "scope"];
     for key in names.keys() {

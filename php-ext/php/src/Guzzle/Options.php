@@ -18,7 +18,8 @@ final class Options
         'jitter' => 'jitter', 'jitterPercent' => 'jitter', 'throwOnRateLimit' => 'throwOnRateLimit',
         'maxStoreTtl' => 'maxStoreTtl', 'retryStatusCodes' => 'retryStatusCodes', 'globalLimit' => 'globalLimit',
         'invalidRequestLimit' => 'invalidRequestLimit', 'maxDelay' => 'maxDelay', 'maxDelaySeconds' => 'maxDelay',
-        'limits' => 'limits', 'secret' => 'secret', 'headers' => 'headers',
+        'limits' => 'limits', 'secret' => 'secret', 'headers' => 'headers', 'strategy' => 'strategy', 'onError' => 'onError',
+        'resolver' => 'resolver',
     ];
 
     private const REQUEST = [

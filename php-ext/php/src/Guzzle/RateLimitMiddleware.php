@@ -37,8 +37,8 @@ use RateLimit\Outbound\Wait;
  * `identity`, `max_delay` and `max_retries`, and does not reach the next handler. A body that cannot be rewound is not
  * sent twice.
  *
- * A wait is a promise: nothing sleeps before somebody waits for it, and where the next handler is a `CurlMultiHandler`,
- * other transfers go on meanwhile.
+ * A wait is a promise: nothing sleeps before somebody waits for it, and where the next handler is a `CurlMultiHandler`, or
+ * Guzzle's default, other transfers go on meanwhile.
  */
 final class RateLimitMiddleware
 {
@@ -238,9 +238,7 @@ final class RateLimitMiddleware
     /** Wraps the next handler. */
     public function __invoke(callable $handler): callable
     {
-        if ($handler instanceof CurlMultiHandler) {
-            $this->multi = $handler;
-        }
+        $this->multi ??= self::multi($handler);
         return function (RequestInterface $request, array $options) use ($handler): PromiseInterface {
             $own = Options::request($options['rate_limit'] ?? []);
             unset($options['rate_limit']);
@@ -257,6 +255,22 @@ final class RateLimitMiddleware
             );
             return $this->proceed($answer, $handler, $request, $options);
         };
+    }
+
+    /** The handler that runs several transfers, where the next one is it, or a function around it as Guzzle's default is. */
+    private static function multi(callable $handler): ?CurlMultiHandler
+    {
+        if ($handler instanceof CurlMultiHandler) {
+            return $handler;
+        }
+        if ($handler instanceof \Closure) {
+            foreach ((new \ReflectionFunction($handler))->getStaticVariables() as $inside) {
+                if (is_object($inside) && is_callable($inside) && ($found = self::multi($inside)) !== null) {
+                    return $found;
+                }
+            }
+        }
+        return null;
     }
 
     /** What an answer before the request asks for. */

@@ -22,6 +22,14 @@ final class Document
         return array_combine($found[1], $found[2]);
     }
 
+    /** @return list<string> the examples in a language that are no files */
+    public function blocks(string $language): array
+    {
+        preg_match_all("/^```$language\n(.+?)^```$/ms", $this->text, $found);
+
+        return $found[1];
+    }
+
     /** @return list<array{string, string}> commands, and what they print */
     public function commands(): array
     {
