@@ -64,6 +64,18 @@ fn counted(board: &Board) -> Vec<MetricFamily> {
             MetricType::COUNTER,
             vec![counter(&[], general.dropped_refunds)],
         ),
+        family(
+            "rate_limiter_breaker_openings_total",
+            "How often a server was left alone because it kept its callers waiting.",
+            MetricType::COUNTER,
+            vec![counter(&[], general.opened_breakers)],
+        ),
+        family(
+            "rate_limiter_redis_connections_total",
+            "Connections to Redis that were made.",
+            MetricType::COUNTER,
+            vec![counter(&[], general.connections)],
+        ),
         latency(&general),
     ]
 }
