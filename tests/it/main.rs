@@ -69,6 +69,9 @@ mod breaker;
 /// What limiters have done, in numbers.
 mod metrics;
 
+/// The dashboard and the alerts over those numbers.
+mod monitoring;
+
 /// What is answered when the store is not there.
 mod failure_rule;
 

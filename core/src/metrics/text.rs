@@ -90,11 +90,11 @@ fn states() -> Vec<MetricFamily> {
     ];
     if let Some(info) = state.shared {
         families.extend([
-            one("rate_limiter_shared_store_slots", "States that the shared store can hold.", info.slots),
-            one("rate_limiter_shared_store_used_slots", "States in the shared store that count.", info.used),
+            one("rate_limiter_shared_store_slots", "States that the shared stores in use can hold.", info.slots),
+            one("rate_limiter_shared_store_used_slots", "States in the shared stores that count.", info.used),
             family(
                 "rate_limiter_shared_store_evicted_total",
-                "Live states that the shared store forgot to make room.",
+                "Live states that the shared stores forgot to make room.",
                 MetricType::COUNTER,
                 vec![counter(&[], info.evicted)],
             ),
