@@ -157,6 +157,23 @@ def test_open_and_closed_answer_in_place_of_the_store(
         assert pickle.loads(pickle.dumps(decision)) == decision
 
 
+@pytest.mark.parametrize(("rule", "source"), [("open", "fail_open"), ("closed", "fail_closed")])
+def test_a_frozen_server_gets_the_rules_answer_in_time_and_the_second_call_after_it_is_real(
+    own_server: RedisServer, rule: Any, source: str
+) -> None:
+    store = Store.redis(own_server.dsn, timeout=DEADLINE, connect_timeout=DEADLINE)
+    limiter = Limiter(Policy.token_bucket(1000, 1, 3600), store, on_error=rule)
+    assert limiter.allow("k").source == "store"
+    with own_server.frozen():
+        for _ in range(10):
+            started = time.monotonic()
+            assert limiter.allow("k").source == source
+            assert time.monotonic() - started < DEADLINE * 3
+    assert own_server.answers()
+    limiter.allow("k")
+    assert [limiter.allow("k").source for _ in range(10)] == ["store"] * 10
+
+
 def test_local_answers_by_a_share_of_the_limit_until_the_server_is_back(own_server: RedisServer) -> None:
     store = Store.redis(own_server.dsn, timeout=5, connect_timeout=5)
     limiter = Limiter(TEN, store, on_error="local", share=5)

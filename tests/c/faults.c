@@ -128,6 +128,35 @@ static void a_restart_between_two_calls_is_not_noticed(void) {
   server_end(&redis);
 }
 
+static void the_rule_answers_in_time_while_a_server_stands_still_and_not_after(void) {
+  static const rl_on_error rules[] = {RL_ON_ERROR_OPEN, RL_ON_ERROR_CLOSED};
+  static const rl_source sources[] = {RL_SOURCE_FAIL_OPEN, RL_SOURCE_FAIL_CLOSED};
+  server redis = server_start();
+  for (size_t i = 0; i < 2; i++) {
+    rl_limiter_options options = {.struct_size = sizeof options, .on_error = rules[i]};
+    rl_limiter *limiter = limiter_on(dsn_with_limit(redis.port, limit()), 1000, 1, 3600, &options);
+    rl_decision decision;
+    CHECK_EQUAL(allow(limiter, "caller", 1, &decision), RL_OK);
+    CHECK_EQUAL(decision.source, RL_SOURCE_STORE);
+    CHECK(kill(redis.process, SIGSTOP) == 0);
+    for (int call = 0; call < 10; call++) {
+      double started = check_seconds();
+      CHECK_EQUAL(allow(limiter, "caller", 1, &decision), RL_OK);
+      CHECK(check_seconds() - started < 5 * limit());
+      CHECK_EQUAL(decision.source, sources[i]);
+    }
+    CHECK(kill(redis.process, SIGCONT) == 0);
+    CHECK_BEGINS(server_command(&redis, "PING"), "+PONG");
+    CHECK_EQUAL(allow(limiter, "caller", 1, &decision), RL_OK);
+    for (int call = 0; call < 10; call++) {
+      CHECK_EQUAL(allow(limiter, "caller", 1, &decision), RL_OK);
+      CHECK_EQUAL(decision.source, RL_SOURCE_STORE);
+    }
+    rl_limiter_free(limiter);
+  }
+  server_end(&redis);
+}
+
 static void a_server_that_stands_still_is_given_up_and_found_again(void) {
   server redis = server_start();
   rl_limiter *limiter = limiter_on(dsn_with_limit(redis.port, limit()), 10, 1, 3600, NULL);
@@ -368,6 +397,7 @@ void faults(void) {
   TEST(a_call_may_have_a_failure_rule_of_its_own);
   TEST(a_server_that_is_away_is_found_again);
   TEST(a_restart_between_two_calls_is_not_noticed);
+  TEST(the_rule_answers_in_time_while_a_server_stands_still_and_not_after);
   TEST(a_server_that_stands_still_is_given_up_and_found_again);
   TEST(a_call_that_timed_out_is_sent_again_under_its_token);
   TEST(a_flushed_script_costs_no_error_and_no_second_count);

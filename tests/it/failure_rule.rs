@@ -31,6 +31,45 @@ fn a_listener_that_never_answers_gets_the_rules_answer_in_time() {
     }
 }
 
+/// What makes a server silent, and what makes it speak again.
+type Silence<'a> = (&'a str, &'a dyn Fn(), &'a dyn Fn());
+
+#[test]
+fn while_a_server_is_silent_ten_calls_get_the_rules_answer_in_time_and_the_second_call_after_that_is_real() {
+    let server = RedisServer::start();
+    let client = |words: &[&str]| redis::cmd("CLIENT").arg(words).exec(&mut server.connection()).expect("CLIENT");
+    let silences: [Silence<'_>; 2] = [
+        ("stopped", &|| server.signal("STOP"), &|| server.signal("CONT")),
+        ("paused", &|| client(&["PAUSE", "30000", "ALL"]), &|| {
+            // Whoever asks to go on must not be paused itself; this command never is.
+            let mut connection = server.connection();
+            let () = redis::cmd("CLIENT").arg("UNPAUSE").query(&mut connection).expect("CLIENT UNPAUSE");
+        }),
+    ];
+    for (name, begin, end) in silences {
+        for (rule, allowed) in [(FailureRule::Open, true), (FailureRule::Closed, false)] {
+            let store = store::open(&format!("{}{TIMEOUTS}&client_name={name}-{rule:?}", server.dsn()));
+            let policy = Policy::token_bucket(1_000, 1.0, 3600.0).expect("a policy");
+            let builder = Limiter::builder(policy).store(store.expect("a store")).on_error(rule);
+            let limiter = builder.build().expect("a limiter");
+            assert_eq!(limiter.allow("key", 1).expect("a decision").source(), Source::Store);
+            begin();
+            for _ in 0..10 {
+                let started = Instant::now();
+                let decision = limiter.allow("key", 1).expect("the rule answers");
+                assert!(started.elapsed() < Duration::from_millis(300), "{name}: {:?}", started.elapsed());
+                assert_eq!((decision.allowed(), decision.degraded()), (allowed, true), "{name}");
+            }
+            end();
+            let () = redis::cmd("PING").exec(&mut server.connection()).expect("a server that answers");
+            limiter.allow("key", 1).expect("an answer");
+            for _ in 0..10 {
+                assert_eq!(limiter.allow("key", 1).expect("a decision").source(), Source::Store, "{name}");
+            }
+        }
+    }
+}
+
 #[test]
 fn once_the_server_is_back_the_answers_are_its_own() {
     let mut server = RedisServer::start();

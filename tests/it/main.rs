@@ -81,6 +81,9 @@ mod metrics;
 /// What is told of decisions and of failures, to whom and when.
 mod events;
 
+/// The dashboard and the alerts over those numbers.
+mod monitoring;
+
 /// What is answered when the store is not there.
 mod failure_rule;
 

@@ -148,6 +148,46 @@ fn memory_stays_as_it_is_however_many_keys_come() {
     }
 }
 
+/// Keys of a window, fewer where the code is not optimized.
+const KEYS: &str = if cfg!(debug_assertions) { "10000" } else { "100000" };
+
+/// Rounds on one key.
+const ROUNDS: &str = if cfg!(debug_assertions) { "60000" } else { "600000" };
+
+/// Numbers that a worker prints, line by line.
+fn printed(arguments: &[&str]) -> Vec<Vec<u64>> {
+    let ended = start(WORKER, arguments).wait_with_output().expect("an end");
+    assert!(ended.status.success(), "{arguments:?}");
+    let text = String::from_utf8(ended.stdout).expect("a text");
+    let numbers = |line: &str| line.split_whitespace().map(|number| number.parse().expect("a number")).collect();
+    text.lines().map(numbers).collect()
+}
+
+#[test]
+fn window_after_window_of_new_keys_takes_no_more_memory_than_the_second() {
+    let file = SharedFile::with("size=32MiB&timeout=5");
+    for dsn in ["memory:", &file.dsn()] {
+        for policy in ["5 per 1 second", "5 per 1 second log"] {
+            let lines = printed(&["windows", dsn, policy, KEYS, "5"]);
+            assert!(lines.iter().all(|line| line[0] <= 1_000), "{dsn} with {policy}: {lines:?}");
+            // The pages of a shared file are taken as keys come to lie on them, so its second round still finds new ones.
+            let (second, last) = (lines[1][1], lines[4][1]);
+            assert!(last < second + second / 10 + 1024, "{dsn} with {policy}: {lines:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_taken_and_given_back_all_the_time_takes_no_memory() {
+    let file = SharedFile::with("size=32MiB&timeout=5");
+    for dsn in ["memory:", &file.dsn()] {
+        for policy in ["5/hour log", "5/hour"] {
+            let lines = printed(&["rounds", dsn, policy, ROUNDS]);
+            assert!(lines[1][0] < lines[0][0] + 1024, "{dsn} with {policy}: {lines:?}");
+        }
+    }
+}
+
 #[test]
 fn a_log_longer_than_the_store_has_room_for_is_a_sentence_and_denies_nobody_else() {
     let file = SharedFile::with("size=1MiB&timeout=5");

@@ -6,6 +6,11 @@
 //!   them and at the end, in KiB;
 //! - `holds DSN KEY SECONDS`: takes a lock and a lease that last so long, says `held`, and waits to be killed;
 //! - `leases DSN`: takes, extends and gives back leases and locks until it is killed;
+//! - `windows DSN POLICY KEYS ROUNDS`: in each round asks once for each of so many keys of its own, waits until all of them
+//!   are whole again, asks a thousand times for others, and prints how many live states there are, and the memory in
+//!   use, in KiB;
+//! - `rounds DSN POLICY COUNT`: takes a unit of one key and gives it back, so often, and prints the memory in use after a
+//!   tenth of that and at the end, in KiB;
 //! - `hammer DSN FILE NUMBER`: asks in several ways until it is killed, and keeps count in its part of a file;
 //! - `spends DSN LIMIT WINDOW_MS LEASE FIRST NUMBER FILE`: asks one key until it is killed, gives some back, and keeps count of
 //!   each window in its part of a file.
@@ -13,7 +18,7 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ratelimit_core::store::Store;
 use ratelimit_core::{Call, Concurrency, Limiter, Lock, Policy, Result, store};
@@ -54,6 +59,34 @@ fn main() -> Result<()> {
             wait_for_a_line();
         }
         ["leases", dsn] => leases(&store::open(dsn)?)?,
+        ["windows", dsn, policy, keys, rounds] => {
+            let store = store::open(dsn)?;
+            let limiter = Limiter::new(Policy::parse(policy)?, store.clone())?;
+            let keys: u32 = keys.parse().expect("a number");
+            for round in 0..rounds.parse::<u32>().expect("a number") {
+                for key in 0..keys {
+                    assert!(limiter.allow(format!("{round}-{key}"), 1)?.allowed());
+                }
+                while store.info().expect("an embedded store").used > 0 {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                for key in 0..1_000 {
+                    assert!(limiter.allow(format!("other-{round}-{key}"), 1)?.allowed());
+                }
+                println!("{} {}", store.info().expect("an embedded store").used, resident_kib());
+            }
+        }
+        ["rounds", dsn, policy, count] => {
+            let limiter = Limiter::new(Policy::parse(policy)?, store::open(dsn)?)?;
+            let count: u32 = count.parse().expect("a count");
+            for part in [0..count / 10, count / 10..count] {
+                for _ in part {
+                    assert!(limiter.allow("key", 1)?.allowed());
+                    limiter.refund("key", 1)?;
+                }
+                println!("{}", resident_kib());
+            }
+        }
         ["hammer", dsn, file, number] => hammer(dsn, file, number.parse().expect("a number"))?,
         ["spends", dsn, numbers @ .., file] => {
             let numbers: Vec<i64> = numbers.iter().map(|text| text.parse().expect("a number")).collect();

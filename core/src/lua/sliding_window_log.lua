@@ -47,8 +47,9 @@ if newest_at then
     newest_at = nil
   end
 end
--- Whatever is left when no grant counts is not ours.
-if not newest_at and commit then call('DEL', key) end
+-- Whatever is left when no grant counts is not ours. It is looked for first: a script that has written something is let
+-- write on by a server that is full, and then takes room that is not there.
+if not newest_at and commit and call('LLEN', key) > 0 then call('DEL', key) end
 local forgotten_at = whole_at
 
 local allowed, changed = 1, repaired

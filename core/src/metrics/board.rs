@@ -37,7 +37,8 @@ const STRIPES: usize = 16;
 /// Allowed and denied for each source, or what governors count; rounded up to lines of a cache.
 const POLICY_WORDS: usize = 24;
 
-/// The latencies' classes, the one beyond, their sum, errors by kind, refunds dropped, failed callbacks; rounded up.
+/// The latencies' classes, the one beyond, their sum, errors by kind, refunds dropped, failed callbacks, breakers opened,
+/// connections made; rounded up.
 const GENERAL_WORDS: usize = 32;
 
 const SOURCES: usize = Source::ALL.len();
@@ -45,13 +46,15 @@ const SUM: usize = LATENCY_BOUNDS_US.len() + 1;
 const ERRORS: usize = SUM + 1;
 const DROPPED: usize = ERRORS + StoreErrorKind::ALL.len();
 const CALLBACKS: usize = DROPPED + 1;
+const OPENED: usize = CALLBACKS + 1;
+const CONNECTED: usize = OPENED + 1;
 
 const STRIPE_WORDS: usize = GENERAL_WORDS + (NAMES + 1) * POLICY_WORDS;
 const NAME_AREA: usize = NAMES * NAME_SLOT;
 const WORDS: usize = NAME_AREA + STRIPES * STRIPE_WORDS;
 
 const _: () = assert!(NO_NAME as usize == NAMES);
-const _: () = assert!(SOURCES * 2 <= POLICY_WORDS && outbound::PLACES <= POLICY_WORDS && CALLBACKS < GENERAL_WORDS);
+const _: () = assert!(SOURCES * 2 <= POLICY_WORDS && outbound::PLACES <= POLICY_WORDS && CONNECTED < GENERAL_WORDS);
 
 /// All counters of this process and those it shares them with.
 pub(super) struct Board(Region);
@@ -79,6 +82,17 @@ pub(super) struct GeneralCounts {
     pub(super) errors: [u64; StoreErrorKind::ALL.len()],
     pub(super) dropped_refunds: u64,
     pub(super) callback_failures: u64,
+    pub(super) opened_breakers: u64,
+    pub(super) connections: u64,
+}
+
+impl PolicyCounts {
+    /// Adds what was counted in another place under the same name.
+    fn add(&mut self, other: &Self) -> bool {
+        self.allowed.iter_mut().zip(other.allowed).for_each(|(sum, count)| *sum += count);
+        self.denied.iter_mut().zip(other.denied).for_each(|(sum, count)| *sum += count);
+        true
+    }
 }
 
 static BOARD: OnceBox<Option<Board>> = OnceBox::new();
@@ -163,6 +177,14 @@ impl Board {
         self.add(CALLBACKS, 1);
     }
 
+    pub(super) fn count_opened_breaker(&self) {
+        self.add(OPENED, 1);
+    }
+
+    pub(super) fn count_connection(&self) {
+        self.add(CONNECTED, 1);
+    }
+
     pub(super) fn observe(&self, latency: Duration) {
         let us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
         let class = LATENCY_BOUNDS_US.iter().position(|bound| us <= *bound).unwrap_or(LATENCY_BOUNDS_US.len());
@@ -197,6 +219,14 @@ impl Board {
         let mut counts: Vec<_> =
             names.map(|(index, name)| (name, std::array::from_fn(|place| at(index, place)))).collect();
         counts.sort();
+        // Processes that met a name at the same moment may have given it a place each.
+        counts.dedup_by(|(other, more), (name, sums)| {
+            let same = other == name;
+            if same {
+                sums.iter_mut().zip(&*more).for_each(|(sum, count): (&mut u64, &u64)| *sum += count);
+            }
+            same
+        });
         counts
     }
 
@@ -216,6 +246,8 @@ impl Board {
             .filter(|counts| counts.allowed.iter().chain(&counts.denied).any(|count| *count > 0))
             .collect();
         counts.sort_by(|one, other| one.name.cmp(&other.name));
+        // Processes that met a name at the same moment may have given it a place each.
+        counts.dedup_by(|other, one| one.name == other.name && one.add(other));
         counts
     }
 
@@ -226,6 +258,8 @@ impl Board {
             errors: std::array::from_fn(|kind| self.sum(ERRORS + kind)),
             dropped_refunds: self.sum(DROPPED),
             callback_failures: self.sum(CALLBACKS),
+            opened_breakers: self.sum(OPENED),
+            connections: self.sum(CONNECTED),
         }
     }
 }
@@ -265,6 +299,25 @@ mod tests {
         board.count(PolicyCounters::NONE, Source::FailOpen, true);
         let counts: Vec<_> = board.policies().into_iter().map(|it| (it.name, it.allowed.iter().sum::<u64>())).collect();
         assert_eq!(counts, [(long, 1), (REST.to_owned(), 1)]);
+    }
+
+    #[test]
+    fn a_name_that_two_processes_met_at_once_is_told_once_with_the_sum_of_both() {
+        let board = Board(Region::inherited(WORDS).expect("memory"));
+        let PolicyCounters(first) = board.policy("met at once");
+        let slot = &board.0[first as usize * NAME_SLOT..];
+        // The other one comes while the name is being written.
+        slot[0].store(WRITING, Ordering::Relaxed);
+        let second = board.policy("met at once");
+        assert_ne!(second, PolicyCounters(first));
+        slot[0].store(WRITTEN, Ordering::Relaxed);
+        for (place, allowed, times) in [(PolicyCounters(first), true, 3), (second, true, 4), (second, false, 5)] {
+            (0..times).for_each(|_| board.count(place, Source::Store, allowed));
+        }
+        let counts = board.policies();
+        assert_eq!(counts.len(), 1);
+        let [allowed, denied] = [counts[0].allowed, counts[0].denied].map(|counts| counts.iter().sum::<u64>());
+        assert_eq!((allowed, denied), (7, 5));
     }
 
     #[test]

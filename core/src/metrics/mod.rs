@@ -66,6 +66,22 @@ pub(crate) fn count_callback_failure() {
     }
 }
 
+/// Counts that a server is left alone from now on.
+#[cold]
+pub(crate) fn count_opened_breaker() {
+    if let Some(board) = board() {
+        board.count_opened_breaker();
+    }
+}
+
+/// Counts a connection to a server that has been set up.
+#[cold]
+pub(crate) fn count_connection() {
+    if let Some(board) = board() {
+        board.count_connection();
+    }
+}
+
 /// Counts how long a server took to answer.
 #[inline]
 pub(crate) fn observe(latency: Duration) {

@@ -70,6 +70,18 @@ fn counted(board: &Board) -> Vec<MetricFamily> {
             MetricType::COUNTER,
             vec![counter(&[], general.callback_failures)],
         ),
+        family(
+            "rate_limiter_breaker_openings_total",
+            "How often a server was left alone because it kept its callers waiting.",
+            MetricType::COUNTER,
+            vec![counter(&[], general.opened_breakers)],
+        ),
+        family(
+            "rate_limiter_redis_connections_total",
+            "Connections to Redis that were made.",
+            MetricType::COUNTER,
+            vec![counter(&[], general.connections)],
+        ),
         latency(&general),
     ]
     .into_iter()
@@ -87,11 +99,11 @@ fn states() -> Vec<MetricFamily> {
     ];
     if let Some(info) = state.shared {
         families.extend([
-            one("rate_limiter_shared_store_slots", "States that the shared store can hold.", info.slots),
-            one("rate_limiter_shared_store_used_slots", "States in the shared store that count.", info.used),
+            one("rate_limiter_shared_store_slots", "States that the shared stores in use can hold.", info.slots),
+            one("rate_limiter_shared_store_used_slots", "States in the shared stores that count.", info.used),
             family(
                 "rate_limiter_shared_store_evicted_total",
-                "Live states that the shared store forgot to make room.",
+                "Live states that the shared stores forgot to make room.",
                 MetricType::COUNTER,
                 vec![counter(&[], info.evicted)],
             ),

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::clock::boot_time_us;
 use crate::error::{Error, Result, StoreErrorKind};
+use crate::metrics;
 
 /// So many time-outs in a row open the breaker.
 const TIME_OUTS: u32 = 5;
@@ -107,6 +108,7 @@ impl Breaker {
                 if count >= TIME_OUTS && self.next_at_us.load(Ordering::Relaxed) == 0 {
                     let now_us = boot_time_us();
                     self.next_at_us.store(now_us + self.pause_us(now_us), Ordering::Relaxed);
+                    metrics::count_opened_breaker();
                 }
             }
             // Whatever it says, it does answer. The common call writes nothing.

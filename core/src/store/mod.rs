@@ -340,7 +340,7 @@ pub fn open_default(setting: Option<&str>) -> Result<Arc<dyn Store>> {
 pub(crate) struct States {
     pub(crate) open_breakers: u64,
     pub(crate) idle: u64,
-    /// The shared store in its default place, if it is open.
+    /// The shared stores together, if any is open: usually there is one, in the default place.
     pub(crate) shared: Option<StoreInfo>,
 }
 
@@ -349,7 +349,14 @@ pub(crate) fn states() -> States {
     let stores: Vec<Arc<dyn Store>> = with_opened(|open| open.by_dsn.values().cloned().collect());
     let open_breakers = stores.iter().filter(|store| store.breaker() == BreakerState::Open).count();
     let idle: usize = stores.iter().map(|store| store.idle_connections()).sum();
-    let shared = stores.iter().find(|store| store.kind() == StoreKind::Shared).and_then(|store| store.info());
+    let shared = stores.iter().filter(|store| store.kind() == StoreKind::Shared).filter_map(|store| store.info());
+    let shared = shared.reduce(|sum, info| StoreInfo {
+        slots: sum.slots + info.slots,
+        used: sum.used + info.used,
+        expired: sum.expired + info.expired,
+        evicted: sum.evicted + info.evicted,
+        bytes: sum.bytes + info.bytes,
+    });
     States { open_breakers: open_breakers as u64, idle: idle as u64, shared }
 }
 

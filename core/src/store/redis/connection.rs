@@ -81,6 +81,7 @@ impl Connection {
             let reply = connection.next_reply(step.expected(), true)?;
             step.check(address, &reply)?;
         }
+        metrics::count_connection();
         Ok(connection)
     }
 

@@ -70,6 +70,7 @@ impl Link {
             Ok(driver)
         });
         let driver = opened.await.map_err(|_| fault::late_connection(address, limit))??;
+        metrics::count_connection();
         let (requests, queue) = mpsc::channel(QUEUE);
         tokio::spawn(driver.run(queue));
         Ok(Self { requests })
