@@ -150,19 +150,23 @@ impl Limiter {
         key.with(|keys| {
             let call = extras.on(Call::allow(keys, cost));
             let mut waiting = Waiting::new(max_wait_us);
+            let give_up = |waiting: &mut Waiting| {
+                drop(waiting.cancel(&self.limiter, call));
+                self.listeners.forget();
+            };
             self.set_clock()?;
             loop {
                 let step = waiting.step(&self.limiter, call);
-                self.listeners.tell(&self.limiter)?;
+                if let Err(ended) = self.listeners.tell(&self.limiter) {
+                    // The script ends; what was reserved is given back as at the end of a sleep.
+                    give_up(&mut waiting);
+                    return Err(ended);
+                }
                 match step.map_err(|error| exception::from_core(&error))? {
                     WaitStep::Done(decision) => return Ok(self.answer(decision)),
                     // The exception that ends the wait is what the caller has to hear of, whatever becomes of the slot.
                     WaitStep::Sleep { us } => {
-                        let give_up = || {
-                            drop(waiting.cancel(&self.limiter, call));
-                            self.listeners.forget();
-                        };
-                        wait::unless_given_up(|| self.pass_us(us), give_up)?;
+                        wait::unless_given_up(|| self.pass_us(us), || give_up(&mut waiting))?;
                     }
                 }
             }

@@ -197,6 +197,21 @@ final class EventsTest extends TestCase
         self::assertSame([3, "heard\n"], [$run->status, $run->output]);
     }
 
+    public function testAnExitInAListenerGivesBackTheSlotOfAWait(): void
+    {
+        $server = new RedisServer();
+        $script = <<<'PHP'
+            $limiter = new RateLimit\Limiter(RateLimit\Policy::tokenBucket(1, 1.0, 60.0), $argv[1]);
+            $limiter->allow('k');
+            $limiter->onDecision(static function (): void { exit(3); });
+            $limiter->wait('k');
+            PHP;
+        $run = Php::start([...Php::command(), '-r', $script, '--', $server->dsn()]);
+        self::assertSame([3, ''], [$run->status, $run->output . $run->errors]);
+        $limiter = new Limiter(Policy::tokenBucket(1, 1.0, 60.0), $server->dsn());
+        self::assertEqualsWithDelta(60.0, $limiter->allow('k')->retryAfter, 30.0, 'one token is owed and not two');
+    }
+
     public function testWhatCannotBeCalledIsATypeError(): void
     {
         $this->expectException(\TypeError::class);

@@ -23,7 +23,8 @@ use RateLimit\Store;
  *
  * Of each kind there is one line in `$interval` seconds at most, so that neither an attack nor an outage floods the log;
  * `left_out` of its context says how many there would have been since the line before. The rest of the context is what
- * {@see Limiter::onDecision()} tells. No key is in it.
+ * {@see Limiter::onDecision()} tells. No key is in it. What is counted for that is counted by limiters, whose policies `log`
+ * and `log-left-out` are among the metrics.
  */
 final class Psr3Logger
 {
