@@ -72,9 +72,9 @@ impl Bucket {
         let full = capacity.checked_mul(unit).filter(|&full| full <= MAX_CREDITS)?;
         // More than a full bucket per tick is a full bucket per tick.
         let refill = u64::try_from((refill / divisor).min(u128::from(full))).ok()?;
-        let fill_us = full.div_ceil(refill).checked_mul(tick_us).filter(|&us| us <= MAX_SPAN_US)?;
+        full.div_ceil(refill).checked_mul(tick_us).filter(|us| (1..=MAX_SPAN_US).contains(us))?;
         let max_debt = (MAX_SPAN_US / tick_us).saturating_mul(refill).min(MAX_CREDITS).cast_signed();
-        (fill_us > 0).then_some(Self { capacity, unit, refill, tick_us, max_debt, queue: false })
+        Some(Self { capacity, unit, refill, tick_us, max_debt, queue: false })
     }
 
     /// The most units it holds.
