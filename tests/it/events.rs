@@ -148,6 +148,27 @@ fn a_stopped_server_is_told_as_an_error_and_then_what_the_rule_has_made_of_it() 
 }
 
 #[test]
+fn what_a_host_spends_of_its_lease_is_told_without_a_server_and_a_refund_too() {
+    let server = RedisServer::start();
+    let policy = Policy::fixed_window(100, 3600.0).expect("a policy");
+    let builder = on(&format!("{}?timeout=5&connect_timeout=5", server.dsn()), policy).lease(10);
+    let (limiter, heard) = heard(builder.lease_store(store::memory(100).expect("a store")));
+    let decisions: Vec<_> = (0..5).map(|_| limiter.allow(KEY, 1).expect("a decision")).collect();
+    let events = taken(&heard);
+    let told: Vec<_> = events
+        .iter()
+        .map(|event| match event {
+            Recorded::Decision { decision, .. } => decision.clone(),
+            Recorded::StoreError { .. } => panic!("{event:?}"),
+        })
+        .collect();
+    assert_eq!(told, decisions);
+    assert!(decisions.iter().any(|decision| decision.source() == Source::Lease), "{decisions:?}");
+    limiter.refund(KEY, 1).expect("a refund");
+    assert_eq!(short(&taken(&heard))[0].0, "refund");
+}
+
+#[test]
 fn awaited_calls_are_told_too() {
     let mut server = RedisServer::start();
     let builder = on(&format!("{}?timeout=5&connect_timeout=5", server.dsn()), three("told"));
