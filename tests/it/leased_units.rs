@@ -140,7 +140,9 @@ fn what_is_spent_is_what_the_policy_without_leases_would_have_let_pass() {
         }
         if kind != 1 && crashes == 0 {
             // All that is out comes back.
-            hosts.iter().for_each(|host| host.return_leases().expect("an answer"));
+            for host in &hosts {
+                host.return_leases().expect("an answer");
+            }
             let left = |limiter: &Limiter| limiter.peek(&key, 1).expect("a decision").remaining();
             prop_assert_eq!(left(&hosts[0]), left(&oracle));
         }

@@ -12,7 +12,7 @@
 //! - `rounds DSN POLICY COUNT`: takes a unit of one key and gives it back, so often, and prints the memory in use after a
 //!   tenth of that and at the end, in KiB;
 //! - `hammer DSN FILE NUMBER`: asks in several ways until it is killed, and keeps count in its part of a file;
-//! - `spends DSN LIMIT WINDOW_MS LEASE FIRST NUMBER FILE`: asks one key until it is killed, gives some back, and keeps count of
+//! - `spends DSN LIMIT LENGTH_MS LEASE FIRST NUMBER FILE`: asks one key until it is killed, gives some back, and keeps count of
 //!   each window in its part of a file.
 
 use std::fs::OpenOptions;
@@ -115,8 +115,8 @@ fn leases(store: &Arc<dyn Store>) -> Result<()> {
     Ok(())
 }
 
-fn spend_leases(dsn: &str, [limit, window_ms, lease, first, number]: [i64; 5], file: &str) -> Result<()> {
-    let window_us = window_ms.unsigned_abs() * 1_000;
+fn spend_leases(dsn: &str, [limit, length_ms, lease, first, number]: [i64; 5], file: &str) -> Result<()> {
+    let window_us = length_ms.unsigned_abs() * 1_000;
     let policy = Policy::fixed_window_aligned(limit, ratelimit_core::clock::us_to_seconds(window_us))?;
     let limiter = Limiter::builder(policy).store(store::open(dsn)?).lease(lease).build()?;
     let mut counts = Windows::open(file.as_ref(), window_us, first.unsigned_abs(), number.unsigned_abs())

@@ -141,7 +141,7 @@ impl Pool {
         // Rounded down, where it is so much that nobody will miss it.
         let zeros = (u64::BITS - self.remaining.leading_zeros()).saturating_sub(PRECISE_BITS);
         let counts = self.units | self.remaining >> zeros << UNITS_BITS | u64::from(zeros) << ZEROS_AT;
-        let claim = self.at_us / TICK_US | self.doublings << DOUBLINGS_AT | claimed;
+        let claim = (self.at_us / TICK_US) | self.doublings << DOUBLINGS_AT | claimed;
         let ends_at_us = if self.units > 0 { self.ends_at_us } else { now_us };
         State { words: [counts, self.window_end_us, claim].map(u64::cast_signed), whole_at_us: ends_at_us + KEPT_US }
     }
