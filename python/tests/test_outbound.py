@@ -267,8 +267,9 @@ def test_a_clock_of_ones_own_is_asked() -> None:
 def test_the_examples_of_the_page_run() -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     assert blocks
+    names: dict[str, Any] = {}
     for block in blocks:
-        exec(compile(block, str(PAGE), "exec"), {})
+        exec(compile(block, str(PAGE), "exec"), names)
 
 
 def test_the_examples_give_what_they_say() -> None:

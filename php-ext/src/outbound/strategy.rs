@@ -38,6 +38,8 @@ pub(super) fn that_says(said: Arc<AtomicU64>) -> Strategy {
 
 /// Asks the function about a response that the core will ask about. Its exception goes to the caller; the usual wait
 /// stands in then.
+// Seconds that are no longer exact as a float are more than any wait.
+#[allow(clippy::cast_precision_loss)]
 pub(super) fn ask(
     function: &Zval,
     said: &AtomicU64,
