@@ -30,6 +30,9 @@ mod in_flight;
 /// What stands in the place of a shared file, and what stands in the file.
 mod shared_file;
 
+/// Where the file is when nobody names it, on systems of all kinds.
+mod shared_places;
+
 /// Processes that share a file, and are killed or stopped.
 mod shared_processes;
 

@@ -351,3 +351,20 @@ fn in_no_phase_of_an_overlap_more_passes_than_by_one_secret() {
         Ok(())
     });
 }
+
+#[test]
+fn units_leased_to_a_host_count_under_the_secret_that_its_processes_have() {
+    let server = RedisServer::start();
+    let store = store::open(&format!("{}{TIMEOUTS}", server.dsn())).expect("a store");
+    let pools = store::memory(100).expect("a store");
+    let [old, both, new] = [OLD, BOTH, NEW].map(|secrets| {
+        let secrets: Vec<_> = secrets.iter().map(|secret| secret.as_bytes()).collect();
+        let policy = Policy::fixed_window(100, 3600.0).expect("a policy");
+        let builder = Limiter::builder(policy).store(store.clone()).hash_keys(true).secrets(secrets);
+        builder.lease(10).lease_store(pools.clone()).build().expect("a limiter")
+    });
+    for (one, other, key) in [(&old, &both, "first"), (&both, &new, "second")] {
+        let passed = (0..300).filter(|call| passes([one, other][call % 2], key, 1)).count();
+        assert_eq!(passed, 100, "{key}");
+    }
+}

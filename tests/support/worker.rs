@@ -2,6 +2,9 @@
 //!
 //! - `hits DSN POLICY KEY COUNT`: asks so often, once its input has a line, and prints how often it passed;
 //! - `race DSN`: opens the store at once when its input has a line, asks once, and prints `passed` or `refused`;
+//! - `place`: opens the shared store in its default place, asks once, and prints where that is and how many bytes it has, or
+//!   the error;
+//! - `local DSN`: asks twice of a limiter whose rule is `local` and whose store is away, and prints where the answers are from;
 //! - `flood DSN POLICY COUNT`: asks once for each of so many keys, and prints the memory it has in use after half of
 //!   them and at the end, in KiB;
 //! - `holds DSN KEY SECONDS`: takes a lock and a lease that last so long, says `held`, and waits to be killed;
@@ -21,7 +24,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ratelimit_core::store::Store;
-use ratelimit_core::{Call, Concurrency, Limiter, Lock, Policy, Result, store};
+use ratelimit_core::store::shared::SharedStore;
+use ratelimit_core::{Call, Concurrency, FailureRule, Limiter, Lock, Policy, Result, store};
 use ratelimit_tests::storm::{self, Counts};
 use ratelimit_tests::windows::Windows;
 
@@ -40,6 +44,23 @@ fn main() -> Result<()> {
             wait_for_a_line();
             let limiter = Limiter::new(Policy::fixed_window(1, 3600.0)?, store::open(dsn)?)?;
             println!("{}", if limiter.allow("race", 1)?.allowed() { "passed" } else { "refused" });
+        }
+        ["place"] => match SharedStore::open(None, 64 << 20, Duration::from_secs(1)) {
+            Ok(store) => {
+                let (path, store) = (store.path().display().to_string(), Arc::new(store));
+                let limiter = Limiter::new(Policy::fixed_window(1, 3600.0)?, store.clone())?;
+                assert!(limiter.allow("place", 1)?.allowed() && !limiter.allow("place", 1)?.allowed());
+                println!("{path} {}", store.info().expect("an embedded store").bytes);
+            }
+            Err(error) => println!("{error}"),
+        },
+        ["local", dsn] => {
+            let policy = Policy::fixed_window(1, 3600.0)?;
+            let limiter = Limiter::builder(policy).store(store::open(dsn)?).on_error(FailureRule::Local).build()?;
+            for _ in 0..2 {
+                let decision = limiter.allow("local", 1)?;
+                println!("{} {}", decision.source().as_str(), decision.allowed());
+            }
         }
         ["flood", dsn, policy, count] => {
             let limiter = Limiter::new(Policy::parse(policy)?, store::open(dsn)?)?;
