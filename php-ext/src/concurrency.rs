@@ -26,7 +26,7 @@ const DEFAULT: &str = "default";
 #[php_class]
 #[php(name = "RateLimit\\Concurrency")]
 pub(crate) struct Concurrency {
-    concurrency: core::Concurrency,
+    inner: core::Concurrency,
     /// Asked nothing: decisions look here for their policy and their time.
     describes: Arc<Limiter>,
     /// A clock written in PHP, and the one inside the core's that is set by it before each call.
@@ -49,8 +49,8 @@ impl Concurrency {
         let name = name.utf8("name")?;
         let store = store::resolve("store", store.unwrap_or(&Zval::new()))?;
         let named = core::Concurrency::new(limit, lease_ttl, store.clone()).and_then(|it| it.named(&name));
-        let mut concurrency = named.map_err(|error| exception::from_core(&error))?;
-        let mut describes = Limiter::builder(concurrency.policies().to_vec()).store(store);
+        let mut inner = named.map_err(|error| exception::from_core(&error))?;
+        let mut describes = Limiter::builder(inner.policies().to_vec()).store(store);
         let clock = clock.map(ClockArgument::get).transpose()?;
         let manual = matches!(clock, Some(Clock::Manual(_)));
         let mut application = None;
@@ -63,11 +63,11 @@ impl Concurrency {
                     inside
                 }
             };
-            concurrency = concurrency.clock(inside.clone());
+            inner = inner.clock(inside.clone());
             describes = describes.clock(inside);
         }
         let describes = Arc::new(describes.build().map_err(|error| exception::from_core(&error))?);
-        Ok(Self { concurrency, describes, application, manual })
+        Ok(Self { inner, describes, application, manual })
     }
 
     #[php(defaults(maxWait = 0.0))]
@@ -79,19 +79,19 @@ impl Concurrency {
     pub(crate) fn extend(&self, key: Text<'_>, lease: Text<'_>) -> PhpResult<bool> {
         let (key, lease) = (key.get("key")?, lease.utf8("lease")?);
         self.set_clock()?;
-        self.concurrency.extend(key, lease).map_err(|error| exception::from_core(&error))
+        self.inner.extend(key, lease).map_err(|error| exception::from_core(&error))
     }
 
     pub(crate) fn release(&self, key: Text<'_>, lease: Text<'_>) -> PhpResult<bool> {
         let (key, lease) = (key.get("key")?, lease.utf8("lease")?);
         self.set_clock()?;
-        self.concurrency.release(key, lease).map_err(|error| exception::from_core(&error))
+        self.inner.release(key, lease).map_err(|error| exception::from_core(&error))
     }
 
     pub(crate) fn peek(&self, key: Text<'_>) -> PhpResult<ZBox<ZendClassObject<Decision>>> {
         let key = key.get("key")?;
         self.set_clock()?;
-        let decision = self.concurrency.peek(key).map_err(|error| exception::from_core(&error))?;
+        let decision = self.inner.peek(key).map_err(|error| exception::from_core(&error))?;
         Ok(class::new_object(self.described(decision)))
     }
 
@@ -99,11 +99,11 @@ impl Concurrency {
     pub(crate) fn run(&self, key: Text<'_>, work: Work<'_>, maxWait: Float) -> PhpResult<Zval> {
         let (key, work, max_wait_us) = (key.get("key")?, work.get()?, max_wait_us(maxWait)?);
         let Some(lease) = self.take(key, max_wait_us)? else {
-            let decision = self.concurrency.refusal(key).map_err(|error| exception::from_core(&error))?;
+            let decision = self.inner.refusal(key).map_err(|error| exception::from_core(&error))?;
             return Err(exception::limit_exceeded(self.described(decision)));
         };
         // The application's clock is not asked: it could throw. Where the store gives no answer, the lease ends by itself.
-        work.run(lease.as_str(), || drop(self.concurrency.release(key, &lease)))
+        work.run(lease.as_str(), || drop(self.inner.release(key, &lease)))
     }
 }
 
@@ -112,10 +112,10 @@ impl Concurrency {
         let mut acquiring = Acquiring::new(max_wait_us).map_err(|error| exception::from_core(&error))?;
         self.set_clock()?;
         loop {
-            match self.concurrency.step(&mut acquiring, key).map_err(|error| exception::from_core(&error))? {
+            match self.inner.step(&mut acquiring, key).map_err(|error| exception::from_core(&error))? {
                 AcquireStep::Done(lease) => return Ok(Some(lease)),
                 AcquireStep::Refused => return Ok(None),
-                AcquireStep::Sleep { us } if self.manual => self.concurrency.sleep_us(us),
+                AcquireStep::Sleep { us } if self.manual => self.inner.sleep_us(us),
                 AcquireStep::Sleep { us } => {
                     wait::sleep_us(us)?;
                     self.set_clock()?;

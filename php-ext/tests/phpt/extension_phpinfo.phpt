@@ -23,6 +23,8 @@ sliding_window_log => %r[0-9a-f]{40}%r
 learnt => %r[0-9a-f]{40}%r
 several => %r[0-9a-f]{40}%r
 several_learnt => %r[0-9a-f]{40}%r
+lock => %r[0-9a-f]{40}%r
+in_flight => %r[0-9a-f]{40}%r
 
 Directive => Local Value => Master Value
 ratelimit.store => memory:?max_keys=5 => memory:?max_keys=5
