@@ -88,7 +88,9 @@ impl SlidingWindowCounter {
                 }
             }
             Verb::Return { window_end_us } => {
-                changes &= counters.current > 0 && counters.start_us + self.window_us() == window_end_us;
+                // A clock that stepped back looks at a later window's counts.
+                let same = !counters.repaired && counters.start_us + self.window_us() == window_end_us;
+                changes &= same && counters.current > 0;
                 if changes {
                     counters.current = counters.current.saturating_sub(cost);
                 }

@@ -48,7 +48,8 @@ elseif verb == 4 then
     current = current + retry_after
   end
 else
-  changes = changes and current > 0 and start_at + span == max_wait
+  -- A clock that stepped back looks at a later window's counts.
+  changes = changes and current > 0 and not repaired and start_at + span == max_wait
   if changes then current = math.max(current - cost, 0) end
 end
 
