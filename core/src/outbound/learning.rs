@@ -34,16 +34,24 @@ impl Governor {
     ///
     /// Fails with [`StoreUnavailable`](crate::ErrorKind::StoreUnavailable) when the store gives no answer and the options
     /// say [`Throw`](crate::FailureRule::Throw).
-    pub fn after(&self, mut ticket: Box<Ticket>, response: &Response<'_>) -> Result<After> {
-        let Some(mut way) = ticket.way.take() else {
+    pub fn after(&self, ticket: Box<Ticket>, response: &Response<'_>) -> Result<After> {
+        if ticket.way.is_none() {
             return Ok(After { outcome: Outcome::Return, observation: None, invalid_limit_reached: false });
-        };
+        }
         let observation = self.read(response);
-        let told = observation.as_ref();
-        let retryable = is_retryable(response.status, told, &self.options.retry_status_codes);
-        let limited = is_limited(response.status, told);
+        let (outcome, invalid_limit_reached) = self.learn(ticket, response.status, observation.as_ref())?;
+        Ok(After { outcome, observation, invalid_limit_reached })
+    }
+
+    /// What comes of a response that told so much.
+    // Not inlined: where nothing was told, the compiler would read ahead what there is not, which memory checkers report.
+    #[inline(never)]
+    fn learn(&self, mut ticket: Box<Ticket>, status: u16, told: Option<&Observation>) -> Result<(Outcome, bool)> {
+        let Some(mut way) = ticket.way.take() else { return Ok((Outcome::Return, false)) };
+        let retryable = is_retryable(status, told, &self.options.retry_status_codes);
+        let limited = is_limited(status, told);
         let delay_us = if retryable || limited {
-            let context = RetryContext { status: response.status, attempt: ticket.attempt, observation: told };
+            let context = RetryContext { status, attempt: ticket.attempt, observation: told };
             let wait = self.options.strategy.wait_us(&context);
             let buffer_us = if wait.until_reset { self.options.safety_buffer_us } else { 0 };
             self.jittered(wait.us.saturating_add(buffer_us))
@@ -52,14 +60,14 @@ impl Governor {
         };
 
         let bucket = self.settle_bucket(&mut way, told);
-        let mut writes = self.written_by(&way, &bucket, response.status, told, ticket.silent);
+        let mut writes = self.written_by(&way, &bucket, status, told, ticket.silent);
         if limited {
             writes.push(self.pause(&way, &bucket, told, delay_us));
         }
         if !writes.is_empty() {
             self.decide(Action::Allow, &writes)?;
         }
-        let invalid_limit_reached = self.count_invalid(&way, response.status, told)?;
+        let invalid_limit_reached = self.count_invalid(&way, status, told)?;
         self.arrive(&way, std::mem::take(&mut ticket.on_its_way))?;
 
         ticket.way = Some(way);
@@ -68,7 +76,7 @@ impl Governor {
         } else {
             Outcome::Return
         };
-        Ok(After { outcome, observation, invalid_limit_reached })
+        Ok((outcome, invalid_limit_reached))
     }
 
     /// What a response tells about limits, read as [`after`](Self::after) reads it. Changes nothing.
