@@ -8,7 +8,7 @@ use crate::core::{self, ErrorKind};
 use crate::decision::{Decision, Policies};
 use crate::error::OrRaise as _;
 use crate::held::HeldLease;
-use crate::holding::{Holding, What, short_wait_us};
+use crate::holding::{Holding, short_wait_us};
 use crate::key;
 use crate::mailbox::Mailbox;
 use crate::number::{Given, real, units};
@@ -32,6 +32,7 @@ use crate::store;
 #[derive(Debug)]
 #[pyclass(frozen, module = "ratelimit_rs")]
 pub(crate) struct Concurrency {
+    inner: core::Concurrency,
     holding: Holding,
     policies: Policies,
 }
@@ -51,7 +52,8 @@ impl Concurrency {
         let (limit, lease_ttl) = (units(KIND, "limit", limit)?, real(KIND, "lease_ttl", lease_ttl)?);
         let (clock, store) = (Clock::of(clock)?, store::named("store", store)?);
         let leases = core::Concurrency::new(limit, lease_ttl, store).and_then(|it| it.named(name)).or_raise()?;
-        Ok(Self { policies: leases.policies().into(), holding: Holding::of_leases(leases, clock) })
+        let (holding, inner) = Holding::of_leases(leases, clock);
+        Ok(Self { policies: inner.policies().into(), holding, inner })
     }
 
     /// Takes a lease, waiting for one for at most `max_wait` seconds. None where all are still taken.
@@ -82,8 +84,7 @@ impl Concurrency {
     fn peek(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Decision> {
         let key = key::one(key)?;
         self.holding.look(py)?;
-        let leases = self.core();
-        self.holding.run(py, || leases.peek(key)).or_raise().map(|decision| self.decision(decision))
+        self.holding.run(py, || self.inner.peek(key)).or_raise().map(|decision| self.decision(decision))
     }
 
     /// `acquire` for a `with` statement, at whose end the lease is given back, also where the block raises.
@@ -110,7 +111,7 @@ impl Concurrency {
 
     fn __repr__(&self) -> String {
         let policy = &self.policies[0];
-        let (limit, name, kind) = (policy.limit(), policy.name(), self.core().store().kind().as_str());
+        let (limit, name, kind) = (policy.limit(), policy.name(), self.inner.store().kind().as_str());
         format!("<ratelimit_rs.Concurrency {name:?} of {limit} on '{kind}'>")
     }
 
@@ -126,15 +127,7 @@ impl Concurrency {
 
     pub(crate) fn refusal(&self, py: Python<'_>, key: &[u8]) -> PyResult<Decision> {
         self.holding.look(py)?;
-        let leases = self.core();
-        self.holding.run(py, || leases.refusal(key)).or_raise().map(|decision| self.decision(decision))
-    }
-
-    fn core(&self) -> &core::Concurrency {
-        match &self.holding.what {
-            What::Leases(leases) => leases,
-            What::Lock(_) => unreachable!("it was made of leases"),
-        }
+        self.holding.run(py, || self.inner.refusal(key)).or_raise().map(|decision| self.decision(decision))
     }
 
     fn decision(&self, decision: core::Decision) -> Decision {
@@ -153,7 +146,7 @@ pub(crate) fn begin_look<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let key = Box::<[u8]>::from(key::one(key)?);
     leases.holding.look(py)?;
-    let (asked, policies) = (core::aio::Concurrency::new(leases.core().clone()), leases.policies.clone());
+    let (asked, policies) = (core::aio::Concurrency::new(leases.inner.clone()), leases.policies.clone());
     let at_us = leases.holding.told_us();
     let work = async move { if refused { asked.refusal(&key).await } else { asked.peek(&key).await } };
     mailbox.begin(py, work, move |py, decision| {

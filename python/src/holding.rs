@@ -101,7 +101,8 @@ impl Holding {
         Self { what: What::Lock(lock), clock: Clock::Store, told: None, blocks }
     }
 
-    pub(crate) fn of_leases(leases: core::Concurrency, clock: Clock) -> Self {
+    /// Leases by a clock, and the limit that reads it.
+    pub(crate) fn of_leases(leases: core::Concurrency, clock: Clock) -> (Self, core::Concurrency) {
         let blocks = leases.store().kind().blocks();
         let (leases, told) = match &clock {
             Clock::Store => (leases, None),
@@ -111,7 +112,7 @@ impl Holding {
                 (leases.clock(told.clone()), Some(told))
             }
         };
-        Self { what: What::Leases(leases), clock, told, blocks }
+        (Self { what: What::Leases(leases.clone()), clock, told, blocks }, leases)
     }
 
     pub(crate) fn acquire(&self, py: Python<'_>, key: &[u8], ttl: f64, max_wait_us: u64) -> PyResult<Option<Holder>> {

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use crate::core::{self, ErrorKind};
 use crate::error::OrRaise as _;
 use crate::held::HeldLock;
-use crate::holding::{Holding, What, short_wait_us};
+use crate::holding::{Holding, short_wait_us};
 use crate::key;
 use crate::mailbox::Mailbox;
 use crate::number::{Given, max_wait_us, real};
@@ -28,14 +28,18 @@ use crate::store;
 /// False
 #[derive(Debug)]
 #[pyclass(frozen, module = "ratelimit_rs")]
-pub(crate) struct Lock(Holding);
+pub(crate) struct Lock {
+    inner: core::Lock,
+    holding: Holding,
+}
 
 #[pymethods]
 impl Lock {
     #[new]
     #[pyo3(signature = (store = None))]
     fn new(store: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        Ok(Self(Holding::of_lock(core::Lock::new(store::named("store", store)?))))
+        let inner = core::Lock::new(store::named("store", store)?);
+        Ok(Self { holding: Holding::of_lock(inner.clone()), inner })
     }
 
     /// Takes a lock for `ttl` seconds, waiting for it for at most `max_wait` seconds. None where somebody else still holds it.
@@ -60,26 +64,25 @@ impl Lock {
         max_wait: Given<'_, '_>,
     ) -> PyResult<Option<String>> {
         let (key, ttl, max_wait_us) = (key::one(key)?, seconds(ttl)?, short_wait_us(max_wait)?);
-        Ok(self.0.acquire(py, key, ttl, max_wait_us)?.map(String::from))
+        Ok(self.holding.acquire(py, key, ttl, max_wait_us)?.map(String::from))
     }
 
     /// Makes a lock that is held end `ttl` seconds from now. False where it is not, or not any more, this holder's.
     fn extend(&self, py: Python<'_>, key: &Bound<'_, PyAny>, holder: &str, ttl: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (key, ttl) = (key::one(key)?, seconds(ttl)?);
-        self.0.extend(py, key, holder, ttl)
+        self.holding.extend(py, key, holder, ttl)
     }
 
     /// Lets a lock go. False where it was not, or not any more, this holder's: what it was to protect may have been done by
     /// two at once.
     fn release(&self, py: Python<'_>, key: &Bound<'_, PyAny>, holder: &str) -> PyResult<bool> {
-        self.0.release(py, key::one(key)?, holder)
+        self.holding.release(py, key::one(key)?, holder)
     }
 
     /// Whether anybody holds a lock. The answer may be out of date when it arrives.
     fn is_held(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = key::one(key)?;
-        let lock = self.core();
-        self.0.run(py, || lock.is_held(key)).or_raise()
+        self.holding.run(py, || self.inner.is_held(key)).or_raise()
     }
 
     /// `acquire` for a `with` statement, at whose end the lock is released, also where the block raises.
@@ -105,24 +108,17 @@ impl Lock {
     /// Whether a call may have to wait for a server.
     #[getter]
     fn _blocks(&self) -> bool {
-        self.0.blocks()
+        self.holding.blocks()
     }
 
     fn __repr__(&self) -> String {
-        format!("<ratelimit_rs.Lock on '{}'>", self.core().store().kind().as_str())
+        format!("<ratelimit_rs.Lock on '{}'>", self.inner.store().kind().as_str())
     }
 }
 
 impl Lock {
     pub(crate) const fn holding(&self) -> &Holding {
-        &self.0
-    }
-
-    fn core(&self) -> &core::Lock {
-        match &self.0.what {
-            What::Lock(lock) => lock,
-            What::Leases(_) => unreachable!("it was made of a lock"),
-        }
+        &self.holding
     }
 }
 
@@ -139,7 +135,7 @@ pub(crate) fn begin_is_held<'py>(
     lock: &Lock,
     key: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (key, asked) = (Box::<[u8]>::from(key::one(key)?), core::aio::Lock::new(lock.core().clone()));
+    let (key, asked) = (Box::<[u8]>::from(key::one(key)?), core::aio::Lock::new(lock.inner.clone()));
     let work = async move { asked.is_held(&key).await };
     mailbox.begin(py, work, |py, held| crate::acquiring::truth(py, held.or_raise()?))
 }
