@@ -193,7 +193,7 @@ impl RedisStore {
         part: &Part<'_>,
         naming: Naming,
         deadline: &Deadline,
-    ) -> std::result::Result<Connection, Failure> {
+    ) -> std::result::Result<Box<Connection>, Failure> {
         let now = Instant::now();
         let write = |connection: &mut Connection| {
             batch.write(&mut connection.command, self.prefix(), &part.members, naming).map_err(Failure::Unknown)

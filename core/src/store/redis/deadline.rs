@@ -47,7 +47,12 @@ impl Deadline {
     }
 
     /// What is left of the call.
+    #[inline]
     pub(super) fn left(&self, now: Instant) -> Duration {
+        if now == self.started {
+            // The common exchange begins with the call.
+            return self.timeout + self.connect_timeout;
+        }
         (self.timeout + self.connect_timeout).saturating_sub(now.duration_since(self.started))
     }
 }

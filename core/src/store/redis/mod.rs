@@ -47,6 +47,7 @@ mod stream;
 mod tls;
 
 use std::hash::{Hash as _, Hasher as _};
+use std::cell::Cell;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -196,28 +197,31 @@ impl RedisStore {
     fn decide_within(&self, operation: &Operation<'_>, deadline: &Deadline) -> Result<Verdicts> {
         self.route.check_keys(keys_of(operation))?;
         let mut now_us = calendar_time(operation);
+        // Written where it stays, and not handed from one to the other on the way back.
+        let answered = Cell::new(None);
         for _ in 0..MAX_CORRECTIONS {
             let decide = || {
                 self.call(
                     operation.charges.first().map(|charge| charge.key),
                     deadline,
                     |out, naming| command::encode(out, self.prefix(), naming, operation, now_us),
-                    |reply| answer(&reply, operation),
+                    |reply| answer(&reply, operation).map(|answer| answered.set(Some(answer))),
                 )
             };
-            let answer = match decide() {
+            match decide() {
                 // What was taken is remembered under the token, so asking again takes nothing twice.
                 Err(error) if operation.token.is_some() && error.store_kind() == Some(StoreErrorKind::Closed) => {
                     decide()
                 }
-                answer => answer,
-            };
-            match answer? {
-                Answer::Verdicts(verdicts, snapshot) => {
+                outcome => outcome,
+            }?;
+            match answered.take() {
+                Some(Answer::Verdicts(verdicts, snapshot)) => {
                     self.deny_cache.learn(operation, snapshot.as_ref());
                     return Ok(verdicts);
                 }
-                Answer::Elsewhen(server_us) => now_us = server_us,
+                Some(Answer::Elsewhen(server_us)) => now_us = server_us,
+                None => break,
             }
         }
         Err(Error::internal(CLOCKS_DISAGREE))
@@ -296,7 +300,11 @@ impl Store for RedisStore {
     }
 
     fn decide(&self, operation: &Operation<'_>) -> Result<Verdicts> {
-        self.decide_within(&self.timed(operation), &Deadline::start(&self.network.options))
+        let deadline = Deadline::start(&self.network.options);
+        match self.network.options.clock {
+            StoreClock::Server => self.decide_within(operation, &deadline),
+            StoreClock::Caller => self.decide_within(&self.timed(operation), &deadline),
+        }
     }
 
     fn decide_many(&self, operations: &[Operation<'_>]) -> Vec<Result<Verdicts>> {
@@ -304,7 +312,10 @@ impl Store for RedisStore {
     }
 
     fn refusal(&self, operation: &Operation<'_>) -> Option<Verdicts> {
-        self.deny_cache.refusal(&self.timed(operation))
+        match self.network.options.clock {
+            StoreClock::Server => self.deny_cache.refusal(operation),
+            StoreClock::Caller => self.deny_cache.refusal(&self.timed(operation)),
+        }
     }
 
     fn reset(&self, key: &[u8]) -> Result<()> {
@@ -325,7 +336,7 @@ impl Store for RedisStore {
     }
 
     fn ping(&self) -> Result<Duration> {
-        let started = std::cell::Cell::new(Instant::now());
+        let started = Cell::new(Instant::now());
         self.call(
             None,
             &Deadline::start(&self.network.options),

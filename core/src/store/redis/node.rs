@@ -59,15 +59,15 @@ impl Node {
     }
 
     /// A pooled connection that is good, if there is one.
-    pub(super) fn pooled(&self, now: Instant) -> Option<Connection> {
+    pub(super) fn pooled(&self, now: Instant) -> Option<Box<Connection>> {
         std::iter::from_fn(|| self.pool.take()).find(|connection| !connection.is_stale(now))
     }
 
     /// A new connection.
-    pub(super) fn connect(&self, network: &Network, deadline: &Deadline) -> Result<Connection> {
+    pub(super) fn connect(&self, network: &Network, deadline: &Deadline) -> Result<Box<Connection>> {
         let limit = deadline.of_connecting(Instant::now());
         let set_up = SetUp::of_data(&network.options, self.of_primary);
-        Connection::open(&self.address, network.tls.as_ref(), &set_up, limit)
+        Connection::open(&self.address, network.tls.as_ref(), &set_up, limit).map(Box::new)
     }
 
     /// Runs exchanges on one connection, a pooled one if there is a good one.

@@ -19,7 +19,8 @@ pub(super) struct Pool {
 #[derive(Debug)]
 struct Idle {
     generation: u32,
-    connections: Mutex<Vec<Connection>>,
+    /// Boxed, so that one is taken and put back without being copied.
+    connections: Mutex<Vec<Box<Connection>>>,
 }
 
 impl Idle {
@@ -35,12 +36,12 @@ impl Pool {
     }
 
     /// The connection used last, if there is one.
-    pub(super) fn take(&self) -> Option<Connection> {
+    pub(super) fn take(&self) -> Option<Box<Connection>> {
         self.with_idle(Vec::pop)
     }
 
     /// Takes a connection back.
-    pub(super) fn put(&self, connection: Connection) {
+    pub(super) fn put(&self, connection: Box<Connection>) {
         self.with_idle(|connections| {
             if connections.len() < self.size {
                 connections.push(connection);
@@ -59,7 +60,7 @@ impl Pool {
         self.with_idle(|connections| connections.len())
     }
 
-    fn with_idle<R>(&self, act: impl FnOnce(&mut Vec<Connection>) -> R) -> R {
+    fn with_idle<R>(&self, act: impl FnOnce(&mut Vec<Box<Connection>>) -> R) -> R {
         let mut idle = self.idle.load();
         let generation = process::generation();
         if idle.generation != generation {
