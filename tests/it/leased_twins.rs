@@ -108,11 +108,11 @@ fn scripts_and_models_lease_and_take_back_alike() {
         for (pause_us, act) in steps {
             now_us = now_us.saturating_add_signed(pause_us);
             match act {
-                Act::Allow(cost) => drop(twin.step(now_us, Verb::Allow, cost)),
-                Act::Refund(cost) => drop(twin.step(now_us, Verb::Refund, cost)),
+                Act::Allow(cost) => _ = twin.step(now_us, Verb::Allow, cost),
+                Act::Refund(cost) => _ = twin.step(now_us, Verb::Refund, cost),
                 Act::Return(cost, off) => {
                     let window_end_us = end_us.saturating_add_signed(off);
-                    drop(twin.step(now_us, Verb::Return { window_end_us }, cost));
+                    _ = twin.step(now_us, Verb::Return { window_end_us }, cost);
                 }
                 Act::Lease(cost, most) => {
                     let verdict = twin.step(now_us, Verb::Lease { most }, cost);
