@@ -46,8 +46,8 @@ mod stream;
 
 mod tls;
 
-use std::hash::{Hash as _, Hasher as _};
 use std::cell::Cell;
+use std::hash::{Hash as _, Hasher as _};
 use std::thread;
 use std::time::{Duration, Instant};
 

@@ -16,11 +16,14 @@ pub(super) struct Pool {
     size: usize,
 }
 
+/// Boxed, so that one is taken and put back without being copied.
+#[allow(clippy::vec_box)]
+type Connections = Vec<Box<Connection>>;
+
 #[derive(Debug)]
 struct Idle {
     generation: u32,
-    /// Boxed, so that one is taken and put back without being copied.
-    connections: Mutex<Vec<Box<Connection>>>,
+    connections: Mutex<Connections>,
 }
 
 impl Idle {
@@ -60,7 +63,7 @@ impl Pool {
         self.with_idle(|connections| connections.len())
     }
 
-    fn with_idle<R>(&self, act: impl FnOnce(&mut Vec<Box<Connection>>) -> R) -> R {
+    fn with_idle<R>(&self, act: impl FnOnce(&mut Connections) -> R) -> R {
         let mut idle = self.idle.load();
         let generation = process::generation();
         if idle.generation != generation {
