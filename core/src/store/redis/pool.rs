@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use arc_swap::ArcSwap;
+use once_cell::race::OnceBox;
 
 use super::connection::Connection;
 use crate::process;
@@ -10,9 +10,7 @@ use crate::process;
 /// Hands out the connection used last, so that few stay warm; a forked child starts with none.
 #[derive(Debug)]
 pub(super) struct Pool {
-    /// Replaced as a whole in a forked child: another thread of the parent may have held the lock at the fork, and
-    /// nobody would ever release it here.
-    idle: ArcSwap<Idle>,
+    idle: Idle,
     size: usize,
 }
 
@@ -20,22 +18,37 @@ pub(super) struct Pool {
 #[allow(clippy::vec_box)]
 type Connections = Vec<Box<Connection>>;
 
+/// The connections of one process, and in a child that was forked from it those of the child: another thread of the
+/// parent may have held the lock at the fork, and nobody would ever release it there.
 #[derive(Debug)]
 struct Idle {
     generation: u32,
     connections: Mutex<Connections>,
+    of_child: OnceBox<Self>,
 }
 
 impl Idle {
     fn new(generation: u32) -> Self {
-        Self { generation, connections: Mutex::default() }
+        Self { generation, connections: Mutex::default(), of_child: OnceBox::new() }
+    }
+
+    /// Those of a forked child.
+    #[cold]
+    fn of_child(&self, generation: u32) -> &Self {
+        self.of_child.get_or_init(|| {
+            // Dropping the parent's connections closes this process's copies and sends nothing.
+            if let Ok(mut connections) = self.connections.try_lock() {
+                connections.clear();
+            }
+            Box::new(Self::new(generation))
+        })
     }
 }
 
 impl Pool {
     /// A pool that keeps at most `size` idle connections.
     pub(super) fn new(size: usize) -> Self {
-        Self { idle: ArcSwap::from_pointee(Idle::new(process::generation())), size }
+        Self { idle: Idle::new(process::generation()), size }
     }
 
     /// The connection used last, if there is one.
@@ -63,15 +76,12 @@ impl Pool {
         self.with_idle(|connections| connections.len())
     }
 
+    #[inline]
     fn with_idle<R>(&self, act: impl FnOnce(&mut Connections) -> R) -> R {
-        let mut idle = self.idle.load();
-        let generation = process::generation();
-        if idle.generation != generation {
-            // Dropping the parent's connections closes this process's copies and sends nothing.
-            self.idle.compare_and_swap(&*idle, Idle::new(generation).into());
-            idle = self.idle.load();
+        let (mut idle, generation) = (&self.idle, process::generation());
+        while idle.generation != generation {
+            idle = idle.of_child(generation);
         }
-        let mut connections = idle.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        act(&mut connections)
+        act(&mut idle.connections.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
