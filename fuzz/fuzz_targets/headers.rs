@@ -29,12 +29,14 @@ fuzz_target!(|bytes: &[u8]| {
     let headers: Vec<(&str, &str)> = headers.into_iter().map(|(name, value)| (name, value.trim())).collect();
     let response = Response { status, headers: &headers, body };
 
-    let clock = Arc::new(ManualClock::new(now));
+    let anytime = ManualClock::new(now);
     for &preset in Preset::ALL {
-        if let Some(observation) = parse_headers(preset, &response, ratelimit_core::Clock::now_us(&*clock)) {
+        if let Some(observation) = parse_headers(preset, &response, ratelimit_core::Clock::now_us(&anytime)) {
             check(&observation);
         }
     }
+    // Stores count up to the year 2112; a clock beyond that stands still for them.
+    let clock = Arc::new(ManualClock::new(if now.is_finite() { now.clamp(1.0, 4e9) } else { 1.0 }));
     let named = Options::named(preset);
     if let Err(error) = &named {
         assert!(preset.contains(SECRET) || !error.to_string().contains(SECRET));
