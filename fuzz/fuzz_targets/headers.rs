@@ -99,9 +99,9 @@ fn govern(preset: Preset, options: Options, response: &Response<'_>, clock: &Arc
     }
     if let Some(state) = governor.state(&request).expect("memory answers") {
         assert!(state.retry_after_us < MAX_INSTANT_US, "{state:?}");
-        let told = after.observation.as_ref().and_then(Observation::ruling);
+        let quotas = after.observation.as_ref().map_or(&[][..], Observation::quotas);
         // What an API says is left is passed on as it is, also where it is more than the limit.
-        let consistent = told.is_none_or(|quota| quota.remaining() <= quota.limit());
+        let consistent = quotas.iter().all(|quota| quota.remaining() <= quota.limit());
         if let (Some(limit), Some(remaining), true) = (state.limit, state.remaining, consistent) {
             assert!(remaining <= limit, "{state:?}");
         }
