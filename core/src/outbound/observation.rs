@@ -43,7 +43,7 @@ impl Observation {
         self.ruling()?.limit
     }
 
-    /// Units left in the window. Some APIs count in fractions.
+    /// Units left in the window, as told, also where that is more than the limit. Some APIs count in fractions.
     pub fn remaining(&self) -> Option<f64> {
         self.ruling()?.remaining
     }

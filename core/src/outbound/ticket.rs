@@ -226,7 +226,7 @@ pub enum Outcome {
 pub struct BucketState {
     /// Units per window, where known.
     pub limit: Option<u64>,
-    /// Units left, where known.
+    /// Units left, where known; more than the limit where the API says so.
     pub remaining: Option<u64>,
     /// Until it is whole again, in microseconds, where known.
     pub reset_after_us: Option<u64>,
