@@ -36,6 +36,20 @@ fn a_wrong_password_and_an_unknown_name_are_told() {
 }
 
 #[test]
+fn scripts_go_to_the_primary_and_never_to_a_replica_also_where_they_only_look() {
+    let mut sentinels = Sentinels::start();
+    let limiter = limiter(&sentinels.dsn("", "?timeout=2&connect_timeout=2&client_name=primary-only"));
+    for _ in 0..20 {
+        remaining(&limiter);
+        limiter.peek("key", 1).expect("a decision");
+        limiter.peek("another", 1).expect("a decision");
+    }
+    let [primary, replica] = sentinels.servers() else { panic!("one primary, one replica") };
+    assert_eq!(primary.calls("evalsha"), 60);
+    assert_eq!(replica.calls("evalsha") + replica.calls("eval"), 0);
+}
+
+#[test]
 fn a_failover_is_followed_and_the_second_call_after_it_is_real() {
     let mut sentinels = Sentinels::start();
     let limiter = limiter(&sentinels.dsn("", "?timeout=0.3&connect_timeout=0.3"));
