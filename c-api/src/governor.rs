@@ -1,15 +1,20 @@
 //! Governors: keep one's own calls to somebody's API under that API's limits.
 
-use std::ffi::c_char;
-use std::mem::MaybeUninit;
+mod exchange;
 
+mod options;
+
+use std::ffi::c_char;
+
+use ratelimit_core::Result;
 use ratelimit_core::outbound::{self, After, Before, Options, Outcome, Response};
-use ratelimit_core::{FailureRule, Result};
+
+use exchange::{Advice, BucketState, Header, Request, Step};
+use options::GovernorOptions;
 
 use crate::error::Status;
 use crate::ffi::{self, Handle, invalid};
 use crate::panic::boundary;
-use crate::policy::Policy;
 use crate::store::Store;
 
 /// Keeps one client of an API under that API's limits. Sends nothing and never sleeps. May be used from any thread at the
@@ -24,188 +29,6 @@ impl Handle for Governor {}
 pub struct Ticket(Option<Box<outbound::Ticket>>);
 
 impl Handle for Ticket {}
-
-/// What happens to requests while the store gives no answer.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outage {
-    /// This host's own store takes its place: what the host learns holds for the host.
-    Local = 0,
-    /// They go as if there were no limits.
-    Open,
-    /// They wait, a second at a time.
-    Closed,
-    /// The functions return `RL_ERR_STORE_UNAVAILABLE`.
-    Throw,
-}
-
-/// The failure rules by their names in C.
-const RULES: [(Outage, FailureRule); 4] = [
-    (Outage::Local, FailureRule::Local),
-    (Outage::Open, FailureRule::Open),
-    (Outage::Closed, FailureRule::Closed),
-    (Outage::Throw, FailureRule::Throw),
-];
-
-/// What to do next.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// Send the request, then tell `rl_governor_after`.
-    Send = 0,
-    /// Sleep for `delay_us`, then ask `rl_governor_resume`. Nothing has been taken.
-    Wait,
-    /// Do not send it: it would have to wait for `delay_us`, which is longer than `max_delay_us`. Nothing has been taken.
-    Refuse,
-    /// The response is the caller's.
-    Return,
-    /// Sleep for `delay_us`, ask `rl_governor_resume`, and send the request again.
-    Retry,
-    /// The request was refused, and sending it again is not allowed or would take too long; it might pass in `delay_us`.
-    Fail,
-}
-
-/// What a governor says.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct Advice {
-    /// What to do next.
-    pub step: Step,
-    /// Which retry it will be, from 1; 0 unless `step` is `RL_STEP_RETRY`.
-    pub attempt: u32,
-    /// A wait in microseconds.
-    pub delay_us: u64,
-    /// Whether everything of this identity is refused.
-    pub global: bool,
-    /// Whether the wait is longer than `max_delay_us`, and not the retries used up.
-    pub too_long: bool,
-    /// Whether this was the invalid request after which none is sent for a while.
-    pub invalid_limit_reached: bool,
-    /// Whether the store gave no answer, so that `on_error` decided; of a response: before it was sent.
-    pub degraded: bool,
-}
-
-impl Advice {
-    fn new(step: Step) -> Self {
-        Self {
-            step,
-            attempt: 0,
-            delay_us: 0,
-            global: false,
-            too_long: false,
-            invalid_limit_reached: false,
-            degraded: false,
-        }
-    }
-}
-
-/// A request with what is different for this one. Zero it, set `struct_size`, `method` and `url`, then what is to differ.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Request {
-    /// `sizeof(rl_request)`. Tells the library which members the program knows.
-    pub struct_size: u32,
-    /// How often it is sent again, in place of the governor's, 1 to 100; `UINT32_MAX` is never.
-    pub max_retries: u32,
-    /// `GET` and the like.
-    pub method: *const c_char,
-    /// The absolute URL.
-    pub url: *const c_char,
-    /// The value of that header: whose budget it is. Only a fingerprint is kept. `NULL`: there is none.
-    pub authorization: *const c_char,
-    /// Whose budget it is, in place of what `authorization` says; `NULL`: as that says.
-    pub identity: *const c_char,
-    /// What it is counted under, in place of what its route says; `NULL`: as that says.
-    pub bucket: *const c_char,
-    /// Longer than this it does not wait, in microseconds, in place of the governor's; `RL_NEVER` is as long as it takes.
-    pub max_delay_us: u64,
-    /// It goes as if there were no governor.
-    pub disabled: MaybeUninit<bool>,
-}
-
-/// What is known of a bucket.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct BucketState {
-    /// Whether anything is known; the other members are 0 where not.
-    pub known: bool,
-    /// Units per window; 0 where unknown.
-    pub limit: u64,
-    /// Units left.
-    pub remaining: u64,
-    /// Until it is whole again, in microseconds.
-    pub reset_after_us: u64,
-    /// Until the next request may go, in microseconds; 0 when it may go now.
-    pub retry_after_us: u64,
-}
-
-/// One line of a response's header.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Header {
-    /// Its name, ended by a zero byte.
-    pub name: *const c_char,
-    /// Its value, ended by a zero byte.
-    pub value: *const c_char,
-}
-
-/// Options of a governor. Zero it, set `struct_size`, then what is to differ: zero means what the preset has.
-#[repr(C)]
-#[derive(Debug)]
-pub struct GovernorOptions {
-    /// `sizeof(rl_governor_options)`. Tells the library which members the program knows.
-    pub struct_size: u32,
-    /// How often a request is sent again, 1 to 100; `UINT32_MAX` is never.
-    pub max_retries: u32,
-    /// Longer than this nothing waits, in microseconds.
-    pub max_delay_us: u64,
-    /// Waited longer than until a reset, in microseconds, up to an hour; `RL_NEVER` is not at all.
-    pub safety_buffer_us: u64,
-    /// Every wait is made longer by a random part of itself, up to this one, 0 to 1.
-    pub jitter: f64,
-    /// Limits of one's own on each identity's requests to a host: pointers to `limits_len` policies, which the governor
-    /// copies.
-    pub limits: *const *const Policy,
-    /// How many.
-    pub limits_len: usize,
-    /// The secret of the fingerprints under which identities are stored, ended by a zero byte; copied.
-    pub secret: *const c_char,
-    /// What happens to requests while the store gives no answer.
-    // Whatever number C has put there: it becomes an enum only after it has been looked at.
-    pub on_error: MaybeUninit<Outage>,
-}
-
-impl GovernorOptions {
-    fn apply(&self, options: &mut Options) -> Result<()> {
-        let number = ffi::number(&self.on_error);
-        let Some(&(_, rule)) = RULES.iter().find(|(outage, _)| *outage as u32 == number) else {
-            return Err(invalid("on_error", format!("must be one of rl_outage, got {number}")));
-        };
-        options.on_error = rule;
-        match self.max_retries {
-            0 => {}
-            u32::MAX => options.max_retries = 0,
-            retries => options.max_retries = retries,
-        }
-        match self.safety_buffer_us {
-            0 => {}
-            u64::MAX => options.safety_buffer_us = 0,
-            us => options.safety_buffer_us = us,
-        }
-        if self.max_delay_us > 0 {
-            options.max_delay_us = Some(self.max_delay_us);
-        }
-        if self.jitter != 0.0 {
-            options.jitter = self.jitter;
-        }
-        let (limits, limits_len) = (self.limits, self.limits_len);
-        for &policy in slice!(limits, limits_len)? {
-            options.limits.push(outbound::Limit::new(shared!(policy)?.0.clone()));
-        }
-        options.secret = optional_bytes!(self.secret).map(<[u8]>::to_vec);
-        Ok(())
-    }
-}
 
 /// Makes a governor. Asks the store nothing.
 ///

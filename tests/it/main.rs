@@ -111,6 +111,11 @@ mod outbound_headers;
 /// Calls to an API, and what its answers do to the next ones.
 mod outbound_governor;
 
+/// Workers that share what one of them has learnt.
+mod outbound_workers;
+
+mod outbound_client;
+
 /// What a governor does while its store is away, and what it counts.
 mod outbound_outage;
 
