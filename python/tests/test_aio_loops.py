@@ -39,7 +39,8 @@ def test_ten_thousand_tasks_are_answered_on_one_connection(
         decisions = await asyncio.gather(*tasks)
         left = sorted((decision.remaining for decision in decisions if decision.allowed), reverse=True)
         assert left == list(range(8_999, -1, -1))
-        assert len(os.listdir("/proc/self/task")) == threads
+        # Those of tests before may have ended meanwhile.
+        assert len(os.listdir("/proc/self/task")) <= threads
 
     with server.client() as client:
         before = client.info("stats")["total_connections_received"]
