@@ -142,11 +142,15 @@ pub(crate) fn token_key(state: &[u8], style: &KeyStyle, token: &[u8], gives_back
 #[inline]
 fn is_plain(key: &[u8]) -> bool {
     let (eights, rest) = key.as_chunks();
+    // What is left over, with plain bytes behind it.
+    let last = rest.iter().fold(PLAIN, |last, byte| last << 8 | u64::from(*byte));
     (1..=MAX_PLAIN).contains(&key.len())
         && key[0] != b'#'
+        && are_plain(last)
         && eights.iter().all(|eight| are_plain(u64::from_le_bytes(*eight)))
-        && rest.iter().all(|byte| (b'!'..=b'~').contains(byte) && *byte != b'{' && *byte != b'}')
 }
+
+const PLAIN: u64 = u64::from_le_bytes([b'.'; 8]);
 
 /// The same for eight bytes, all at once: the high bit of each byte is set in what is wrong with it.
 const fn are_plain(eight: u64) -> bool {

@@ -307,6 +307,9 @@ impl tracing::Subscriber for Collector {
 #[test]
 fn whoever_collects_by_tracing_hears_of_limiters_without_callbacks() {
     let collector = Arc::new(Collector::default());
+    // As long as there is only one collector, `tracing` asks that of the thread which comes first to a place that tells
+    // something, and other tests' threads have none.
+    let _another = tracing::Dispatch::new(Arc::new(Collector::default()));
     tracing::subscriber::with_default(collector.clone(), || {
         let builder = on("memory:?max_keys=4322", three("traced"));
         let limiter = builder.clock(Arc::new(ManualClock::new(1_700_000_000.0))).build().expect("a limiter");
