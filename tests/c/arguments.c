@@ -210,8 +210,9 @@ static void a_length_that_no_memory_can_have_is_refused(void) {
   rl_limiter_free(limiter);
 }
 
-static void a_key_of_64_mib_is_a_key(void) {
-  const size_t length = 64u << 20;
+static void a_key_of_many_mib_is_a_key(void) {
+  /* Hashing takes very long under Valgrind, which has not the instructions for it. */
+  const size_t length = (check_quick() ? 2u : 64u) << 20;
   uint8_t *key = malloc(length);
   CHECK(key != NULL);
   memset(key, 'k', length);
@@ -263,6 +264,6 @@ void arguments(void) {
   TEST(null_is_reported_by_the_name_of_the_argument);
   TEST(a_key_is_any_bytes);
   TEST(a_length_that_no_memory_can_have_is_refused);
-  TEST(a_key_of_64_mib_is_a_key);
+  TEST(a_key_of_many_mib_is_a_key);
   TEST(a_dsn_that_names_no_store_is_refused_and_no_password_repeated);
 }

@@ -158,7 +158,7 @@ static void fork_while_threads_call(rl_limiter *limiter) {
     CHECK(pthread_create(&threads[i], NULL, keep_calling, limiter) == 0);
   }
   bool stuck = false;
-  for (int i = 0; i < (check_quick() ? 10 : 100) && !stuck; i++) {
+  for (int i = 0; i < (check_quick() ? 3 : 100) && !stuck; i++) {
     pid_t child = fork();
     if (child == 0) {
       rl_decision decision;
